@@ -1,0 +1,53 @@
+"""Files written whole: private from the first byte, durable, and never half there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Replace `path` with `text` in one step; the mode holds from the first byte (mkstemp creates 0600)."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def write_private(path: Path, text: str) -> None:
+    """`write_atomically` with mode 0600."""
+    write_atomically(path, text, mode=0o600)
+
+
+def make_private_directory(path: Path) -> Path:
+    """The directory, made with mode 0700 if it is missing and set to it if it is wider."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append one line, on disk when this returns."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    """Make the directory's entries durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
