@@ -1,0 +1,130 @@
+"""What each task of `tasks.py` calls: settings and state in, one module's function out. Heavy modules load late."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from bench import settings as settings_module
+from bench.errors import MachineLacks, Problem, raise_problems
+
+STACKS = ("embedded", "compose")
+
+
+def keys(*, show: bool) -> None:
+    from bench import keys as module
+
+    module.keys(settings_module.load().state_dir, show=show)
+
+
+def env() -> None:
+    from bench import env as module
+    from bench.keys import ensure
+
+    settings = settings_module.load()
+    module.env(settings, ensure(settings.state_dir))
+
+
+def check_up(*, stack: str, **_: Any) -> None:
+    if stack and stack not in STACKS:
+        raise_problems([Problem("--stack", f"no such stack: {stack!r}", f"give one of {', '.join(STACKS)}")])
+
+
+def up(*, fresh: bool, stack: str) -> None:
+    from bench import up as module
+    from bench.keys import ensure
+
+    settings = settings_module.load()
+    module.up(settings, ensure(settings.state_dir), stack=stack or "embedded", fresh=fresh)
+
+
+def schema() -> None:
+    from bench import schema as module
+    from bench.stack import address
+
+    found = address(settings_module.load().state_dir)
+    if found is None:
+        raise MachineLacks.of("", "the stack is not up", "run `inv up`")
+    module.apply(found)
+
+
+def check_xbuild(*, manifest: str, **_: Any) -> None:
+    from bench import xbuild as module
+
+    module.check(manifest)
+
+
+def xbuild(*, manifest: str) -> None:
+    from bench import xbuild as module
+
+    module.xbuild(manifest)
+
+
+def gui() -> None:
+    from bench import gui as module
+
+    module.gui()
+
+
+def check_bench(**arguments: Any) -> None:
+    from bench.run.command import planned
+
+    planned(**arguments)
+
+
+def plan_bench(name: str, **arguments: Any) -> Mapping[str, Any] | None:
+    from bench.run.command import planned, stage_arguments
+
+    return stage_arguments(name, planned(**arguments), fresh=arguments["fresh"], dry_run=arguments["dry_run"])
+
+
+def bench(**arguments: Any) -> None:
+    from bench.run.command import bench as run
+    from bench.run.command import planned
+
+    code = run(planned(**arguments), dry_run=arguments["dry_run"], as_json=arguments["json"])
+    if code:
+        sys.exit(code)
+
+
+def down() -> None:
+    from bench import down as module
+
+    module.down(settings_module.load())
+
+
+def status(*, json: bool) -> None:
+    from bench import status as module
+
+    module.status(settings_module.load(), as_json=json)
+
+
+def report(*, job: list[str], json: bool) -> None:
+    from bench import report as module
+
+    module.report(settings_module.load().jobs_dir, job, as_json=json)
+
+
+def test(*, fast: bool, match: str) -> None:
+    from bench import develop
+
+    develop.test(fast=fast, match=match)
+
+
+def check() -> None:
+    from bench import develop
+
+    develop.check()
+
+
+def lock(*, upgrade: bool) -> None:
+    from bench import develop
+
+    develop.lock(upgrade=upgrade)
+
+
+def perf(*, only: str, json: bool) -> None:
+    from bench import perf as module
+
+    module.perf(only, as_json=json)

@@ -1,0 +1,227 @@
+"""The tasks of Buzzbench: their options, help texts and pre-tasks. What they do is in `bench/`, a module a task."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+if Path(sys.prefix).resolve() != ROOT / ".venv":
+    # Plain `inv` of another environment: the bootstrap runs the same command in the locked one.
+    os.execv(ROOT / "inv", [str(ROOT / "inv"), *sys.argv[1:]])  # noqa: S606
+# Invoke switches byte code off, and every later start would compile the project anew.
+sys.dont_write_bytecode = False
+
+from invoke import Collection, Context, task  # noqa: E402
+
+from bench import commands  # noqa: E402
+from bench.stages import Stage, whole_number  # noqa: E402
+
+stage = partial(task, klass=Stage)
+
+STACK_HELP = "embedded (no Docker) or compose (production images); by default what the plan needs."
+JSON_HELP = "Print one JSON object on standard output."
+
+
+@stage(help={"show": "Print all keys, the secret ones too, in both encodings."})
+def keys(c: Context, show: bool = False) -> None:
+    """Make the keys and secrets of this project, once."""
+    commands.keys(show=show)
+
+
+@stage(pre=[keys])
+def env(c: Context) -> None:
+    """Write the production stack's .env from the keys."""
+    commands.env()
+
+
+@stage(
+    pre=[env],
+    check=commands.check_up,
+    help={"fresh": "Drop the stack's data first; the keys stay.", "stack": STACK_HELP},
+)
+def up(c: Context, fresh: bool = False, stack: str = "") -> None:
+    """Start relay, PostgreSQL and gateway; a no-op when they run."""
+    commands.up(fresh=fresh, stack=stack)
+
+
+@stage(pre=[up])
+def schema(c: Context) -> None:
+    """Apply the benchmark schema to the stack's PostgreSQL."""
+    commands.schema()
+
+
+@stage(
+    check=commands.check_xbuild,
+    help={"manifest": "The condition whose agents are needed; by default the default one."},
+)
+def xbuild(c: Context, manifest: str = "") -> None:
+    """Build the Linux agent binaries that a condition needs."""
+    commands.xbuild(manifest=manifest)
+
+
+@stage
+def gui(c: Context) -> None:
+    """Open the Buzz desktop app as the benchmark user."""
+    commands.gui()
+
+
+@stage(
+    pre=[keys, env, xbuild, up, schema],
+    check=commands.check_bench,
+    plan=commands.plan_bench,
+    iterable=["include_task", "exclude_task", "agent_kwarg", "environment_kwarg"],
+    kinds=dict.fromkeys(["attempts", "n_concurrent", "n_tasks", "max_retries"], whole_number),
+    shorts={
+        "dataset": "d",
+        "path": "p",
+        "include_task": "i",
+        "exclude_task": "x",
+        "attempts": "k",
+        "n_concurrent": "n",
+        "environment": "e",
+    },
+    help={
+        "dataset": "A registry dataset, by default terminal-bench/terminal-bench-2-1; not with --path.",
+        "path": "A task, or a folder of tasks.",
+        "include_task": "Only tasks whose name matches this glob; repeatable.",
+        "exclude_task": "No task whose name matches this glob; repeatable.",
+        "n_tasks": "At most so many tasks, the first by name of those selected.",
+        "layer": "Only tasks of this layer of buzz-dataset/: regression or workflow.",
+        "attempts": "Attempts per task; by default 5, in buzz-dataset/ 1 (regression) or 3 (workflow).",
+        "manifest": "The condition: a team manifest.",
+        "endpoint_config": "The file that maps endpoints to providers and key variables.",
+        "n_concurrent": "Trials at the same time; by default 4.",
+        "jobs_dir": "Where jobs are written; by default jobs/.",
+        "job_name": "The job's name; by default lb-<condition>-<UTC>.",
+        "rehearsal": "Use the scripted model: no key, no cost.",
+        "script": "With --rehearsal: which script of each task, by default good.",
+        "stack": STACK_HELP,
+        "environment": "sandbox, or one of Harbor's environments; by default docker, for a rehearsal sandbox.",
+        "agent": "A baseline: Harbor's oracle or nop in the team's place.",
+        "agent_kwarg": "An option of that agent, as name=value; repeatable.",
+        "environment_kwarg": "An option of Harbor's environment, as name=value; repeatable.",
+        "max_retries": "Run again what the infrastructure broke, at most so often a trial; never what has a score.",
+        "harbor_config": "A file with more of Harbor's job configuration, such as multipliers or mounts.",
+        "upload": "Upload the finished job to Harbor Hub.",
+        "gui": "Open the Buzz desktop app beside the run.",
+        "fresh": "Drop the stack's data first; the keys stay.",
+        "dry_run": "Print the plan and the harbor command, and start nothing.",
+        "json": JSON_HELP,
+    },
+)
+def bench(
+    c: Context,
+    dataset: str = "",
+    path: str = "",
+    include_task: list[str] | None = None,
+    exclude_task: list[str] | None = None,
+    n_tasks: int = 0,
+    layer: str = "",
+    attempts: int = 0,
+    manifest: str = "",
+    endpoint_config: str = "",
+    n_concurrent: int = 0,
+    jobs_dir: str = "",
+    job_name: str = "",
+    rehearsal: bool = False,
+    script: str = "",
+    stack: str = "",
+    environment: str = "",
+    agent: str = "",
+    agent_kwarg: list[str] | None = None,
+    environment_kwarg: list[str] | None = None,
+    max_retries: int = 0,
+    harbor_config: str = "",
+    upload: bool = False,
+    gui: bool = False,
+    fresh: bool = False,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Run the whole pipeline: keys, stack, Harbor jobs, result."""
+    commands.bench(
+        dataset=dataset,
+        path=path,
+        include_task=include_task,
+        exclude_task=exclude_task,
+        n_tasks=n_tasks,
+        layer=layer,
+        attempts=attempts,
+        manifest=manifest,
+        endpoint_config=endpoint_config,
+        n_concurrent=n_concurrent,
+        jobs_dir=jobs_dir,
+        job_name=job_name,
+        rehearsal=rehearsal,
+        script=script,
+        stack=stack,
+        environment=environment,
+        agent=agent,
+        agent_kwarg=agent_kwarg,
+        environment_kwarg=environment_kwarg,
+        max_retries=max_retries,
+        harbor_config=harbor_config,
+        upload=upload,
+        gui=gui,
+        fresh=fresh,
+        dry_run=dry_run,
+        json=json,
+    )
+
+
+@stage
+def down(c: Context) -> None:
+    """Stop the stack; its data and the keys stay."""
+    commands.down()
+
+
+@stage(help={"json": JSON_HELP})
+def status(c: Context, json: bool = False) -> None:
+    """Say what runs: services, ports, jobs."""
+    commands.status(json=json)
+
+
+@stage(
+    iterable=["job"],
+    help={"job": "A job's directory or name; repeatable. By default the newest.", "json": JSON_HELP},
+)
+def report(c: Context, job: list[str] | None = None, json: bool = False) -> None:
+    """Print a finished job's result anew, from its records alone."""
+    commands.report(job=job or [], json=json)
+
+
+@stage(
+    help={
+        "fast": "Leave out the tests that run a whole pipeline.",
+        "match": "Only tests that match this expression.",
+    }
+)
+def test(c: Context, fast: bool = False, match: str = "") -> None:
+    """Run the tests, with real PostgreSQL, relay, Harbor and sandbox."""
+    commands.test(fast=fast, match=match)
+
+
+@stage
+def check(c: Context) -> None:
+    """Check style, types and generated texts; warnings are errors."""
+    commands.check()
+
+
+@stage(help={"upgrade": "Take newer versions where pyproject.toml allows them."})
+def lock(c: Context, upgrade: bool = False) -> None:
+    """Renew requirements.lock from pyproject.toml."""
+    commands.lock(upgrade=upgrade)
+
+
+@stage(
+    help={"only": "One benchmark by its name; without it all of them.", "json": JSON_HELP},
+)
+def perf(c: Context, only: str = "", json: bool = False) -> None:
+    """Measure speed, side by side with a yardstick in one run."""
+    commands.perf(only=only, json=json)
+
+
+namespace = Collection(keys, env, up, schema, xbuild, gui, bench, down, status, report, test, check, lock, perf)
