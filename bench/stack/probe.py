@@ -1,0 +1,66 @@
+"""Whether a stack works, told by using it (public case 38: ready means that one can post and read)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from typing import Any
+
+from bench.nostr import Event, Key
+
+PROFILE = json.dumps({"name": "owner", "display_name": "owner"})
+"""The owner's profile: kind 0 is replaced by its next version, so the proof leaves one event however often made."""
+TIMEOUT_S = 10.0
+
+
+class NotWorking(Exception):
+    """The service answered otherwise than a working one would. The message says what it did."""
+
+
+def write_and_read_back(port: int, authority: str, owner: Key) -> None:
+    """Post an event signed by the owner to the relay on this loopback port, and find it there again.
+
+    `authority` is the relay's canonical host and port, the only one it answers to. Raises NotWorking.
+    """
+    event = owner.sign(0, PROFILE)
+    answer = post(port, authority, "/events", event, owner)
+    if not (isinstance(answer, dict) and answer.get("accepted")):
+        raise NotWorking(f"the relay refused the owner's event: {answer}")
+    found = post(port, authority, "/query", [{"ids": [event["id"]]}], owner)
+    if not (isinstance(found, list) and any(entry.get("id") == event["id"] for entry in found)):
+        raise NotWorking("the relay accepted the owner's event and does not have it")
+
+
+def greet_gateway(control: str) -> None:
+    """Say hello over the gateway's control socket. Raises NotWorking."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+            line.settimeout(TIMEOUT_S)
+            line.connect(control)
+            line.sendall(b'{"id": 1, "op": "hello"}\n')
+            with line.makefile("rb") as replies:
+                reply = json.loads(replies.readline() or b"{}")
+    except (OSError, ValueError) as error:
+        raise NotWorking(f"the gateway's control socket does not answer: {error}") from None
+    if not reply.get("ok"):
+        raise NotWorking(f"the gateway's control socket answered {reply}")
+
+
+def post(port: int, authority: str, path: str, content: Event | list[Any], signer: Key) -> Any:
+    """The relay's answer to one request signed by NIP-98. Raises NotWorking."""
+    body = json.dumps(content).encode()
+    authorization = signer.authorize("POST", f"http://{authority}{path}", body)
+    headers = {"Host": authority, "Authorization": authorization, "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    try:
+        connection.request("POST", path, body, headers)
+        response = connection.getresponse()
+        text = response.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise NotWorking(f"the relay does not answer on port {port}: {error}") from None
+    finally:
+        connection.close()
+    if response.status != http.HTTPStatus.OK:
+        raise NotWorking(f"the relay answered {response.status} to POST {path}: {text[:200]}")
+    return json.loads(text)

@@ -1,0 +1,47 @@
+"""`inv status`: what of the stack runs, since when, and for which jobs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from bench.settings import Settings
+from bench.stack import ServiceStatus, StackStatus, embedded
+
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def status(settings: Settings, as_json: bool) -> StackStatus:
+    """Print the stack's state on standard output: a line a service, or one JSON object.
+
+    The object has `address` (see StackAddress; null when down), `services` (see ServiceStatus) and `jobs`.
+    """
+    found = embedded.status(settings)
+    if as_json:
+        print(json.dumps(asdict(found), indent=2))
+        return found
+    for service in found.services:
+        print(_line(service))
+    if not any(service.state == "running" for service in found.services):
+        print("the stack is down; `inv up` starts it")
+    for job in found.jobs:
+        print(f"job {job} runs")
+    return found
+
+
+def _line(service: ServiceStatus) -> str:
+    shown = f"{service.name:<9} {service.state}"
+    if service.state == "running":
+        shown += f"  pid {service.pid}"
+        shown += f"  port {service.port}" if service.port else ""
+        shown += f"  for {_duration(service.uptime_s)}" if service.uptime_s is not None else ""
+    elif service.state == "foreign":
+        shown += f"  {service.holder} holds port {service.port}"
+    return shown
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
