@@ -1,0 +1,66 @@
+"""One live subscription: what it asks for, and each event delivered once, in order, across reconnects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from bench.nostr import Event
+
+type Filter = Mapping[str, Any]
+"""A NIP-01 filter: ids, kinds, authors, since, until, limit, #h, #p, …"""
+
+OVERLAP_S = 900 + 60
+"""The relay takes no event whose created_at is further than 900 s from its clock (BUZZ.md section 1), and a
+dead connection is noticed within a minute: this much overlap holds everything that can have been missed."""
+
+PAGE_EVENTS = 2000
+"""The most stored events that one answer holds (BUZZ.md section 1)."""
+
+
+@dataclass(eq=False)
+class Subscription:
+    """A live REQ. `closed` is the relay's text once the relay has ended it for good, else None."""
+
+    name: str
+    wanted: dict[str, Any]
+    on_event: Callable[[Event], None]
+    ready: asyncio.Future[None] = field(repr=False)
+    closed: str | None = None
+    held: bool = False  # has to be (re)sent once the connection can carry it
+    known_until: float | None = None  # Unix seconds up to which nothing is missing, while not live
+    held_back: list[Event] | None = field(default=None, repr=False)
+    seen: set[str] = field(default_factory=set, repr=False)
+
+    def request(self) -> str:
+        """The REQ frame. What comes until `settle` is held back: stored events first, newest first."""
+        self.held, self.held_back = False, []
+        wanted = {**self.wanted, "limit": PAGE_EVENTS}
+        if self.known_until is not None:
+            wanted["since"] = max(int(self.known_until) - OVERLAP_S, self.wanted.get("since", 0))
+        return orjson.dumps(["REQ", self.name, wanted]).decode()
+
+    def take(self, event: Event) -> None:
+        """An event came from the relay."""
+        if self.held_back is not None:
+            self.held_back.append(event)
+        elif event["id"] not in self.seen:
+            self.seen.add(event["id"])
+            self.on_event(event)
+
+    def settle(self, stored: Sequence[Event], live: Sequence[Event]) -> None:
+        """Deliver the stored events, oldest first, then what came meanwhile; live from now on."""
+        self.held_back, self.known_until = None, None
+        for event in (*reversed(stored), *live):
+            self.take(event)
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def interrupt(self, at: float) -> None:
+        """The connection is lost; `at` in Unix seconds."""
+        if self.ready.done() and self.held_back is None:
+            self.known_until = at

@@ -1,0 +1,297 @@
+"""Which events the relay takes, from whom, and what follows from them. Pure: an event and what is known, a decision.
+
+Kinds, rules and texts: BUZZ.md section 3.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bench.nostr import Event, Key, tag_value, tag_values
+from bench.relay.channels import (
+    ELEVATED,
+    MEMBER_ADDED,
+    MEMBER_REMOVED,
+    ROLES,
+    Channel,
+    membership_notice,
+    system_message,
+)
+from bench.relay.protocol import CLOCK_WINDOW_S, HEX_32, Refused
+
+PROFILE, DELETION, REACTION, MESSAGE = 0, 5, 7, 9
+ADD_MEMBER, REMOVE_MEMBER, EDIT_CHANNEL, DELETE_MESSAGE = 9000, 9001, 9002, 9005
+CREATE_CHANNEL, DELETE_CHANNEL, JOIN, LEAVE = 9007, 9008, 9021, 9022
+AGENT_PROFILE, PRESENCE, TYPING, OBSERVER_CONTROL = 10100, 20001, 20002, 24200
+EDIT_MESSAGE, CANVAS, TURN_METRIC = 40003, 40100, 44200
+PRESENCE_QUERY = 40902
+
+CHANNEL_CHANGES = frozenset({ADD_MEMBER, REMOVE_MEMBER, EDIT_CHANNEL, CREATE_CHANNEL, DELETE_CHANNEL, JOIN, LEAVE})
+MESSAGES = frozenset({MESSAGE, 40002, 40007, 40008, 45001, 45003, 46010, CANVAS})
+"""Messages, diffs, forum posts and comments, what acp subscribes to besides (40007, 46010), and the canvas."""
+GLOBAL = frozenset({PROFILE, AGENT_PROFILE, TURN_METRIC, 30174, 30177, 30315})
+"""Of a person, not of a channel: profile, policy, metric, memory, managed agents, status."""
+EPHEMERAL = frozenset({PRESENCE, TYPING, OBSERVER_CONTROL})
+RELAY_ONLY = frozenset({13534, *range(39000, 39010), 40099, MEMBER_ADDED, MEMBER_REMOVED})
+AIMED = frozenset({REACTION, DELETION, DELETE_MESSAGE, EDIT_MESSAGE})
+"""Kinds that name another event, which has to be there."""
+GATED = frozenset({MEMBER_ADDED, MEMBER_REMOVED, TURN_METRIC, OBSERVER_CONTROL, 1059, 30622})
+"""Readable only by the key of the p tag."""
+
+NOT_IN_CHANNEL = "restricted: not a channel member"
+NO_CHANNEL = "invalid: channel-scoped events must include an h tag"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is known of an event that the relay has: enough to judge another one that names it."""
+
+    id: str
+    public: str
+    kind: int
+    channel: str | None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a decision may look at."""
+
+    relay: Key
+    now: int
+    channel: Channel | None = None  # of the h tag, or of the event that is named
+    target: Stored | None = None  # the event that is named
+    owner: str | None = None  # of the author (44200) or of the p tag (9000, 9001), by NIP-OA
+    policy: str = "anyone"  # channel_add_policy of the p tag (9000)
+    used_before: bool = False  # a channel of that id existed (9007)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to store, in the order in which subscribers see it: (event, channel) pairs. `after` is the channel's
+    new state if it changes (`gone`: it ceases to be), `deletes` the ids of events that are taken back."""
+
+    events: tuple[tuple[Event, str | None], ...]
+    before: Channel | None = None
+    after: Channel | None = None
+    gone: bool = False
+    deletes: tuple[str, ...] = ()
+
+
+def check_author(event: Event, identity: str) -> None:
+    """Raise Refused unless the event is of the key that sends it."""
+    if event["pubkey"] != identity:
+        raise Refused("invalid: event pubkey does not match authenticated identity", 403)
+
+
+def check_kind(event: Event, *, now: float, websocket: bool) -> None:
+    """Raise Refused where kind or time alone decide. Cheap: it comes before the signature."""
+    kind = event["kind"]
+    if abs(event["created_at"] - now) > CLOCK_WINDOW_S:
+        raise Refused(f"invalid: created_at is more than {CLOCK_WINDOW_S} s from the relay's clock")
+    if kind in EPHEMERAL:
+        if not websocket:
+            raise Refused(f"invalid: kind {kind} is only accepted via WebSocket")
+    elif kind in RELAY_ONLY:
+        raise Refused(f"restricted: kind {kind} is signed by the relay only")
+    elif kind not in CHANNEL_CHANGES | MESSAGES | GLOBAL | AIMED:
+        raise Refused("restricted: unknown event kind")
+
+
+def named_event(event: Event) -> str | None:
+    """The id of the event that this one is about and that has to be there: a target, or the parent of a reply."""
+    if event["kind"] in AIMED:
+        targets = tag_values(event, "e")
+        if len(targets) != 1 or not HEX_32.fullmatch(targets[0]):
+            raise Refused(f"invalid: kind {event['kind']} names exactly one event (e tag)")
+        return targets[0]
+    if event["kind"] in MESSAGES:
+        marked = {tag[3]: tag[1] for tag in event["tags"] if tag[0] == "e" and len(tag) > 3}
+        return marked.get("reply") or marked.get("root")
+    return None
+
+
+def channel_of(event: Event, target: Stored | None) -> str | None:
+    """The id of the channel that the event belongs to; reactions and deletions inherit their target's."""
+    if event["kind"] in (REACTION, DELETION):
+        return target.channel if target else None
+    return None if event["kind"] in GLOBAL else tag_value(event, "h")
+
+
+def decide(event: Event, known: Known) -> Decision:
+    """What follows from a verified event. Raises Refused."""
+    kind, author = event["kind"], event["pubkey"]
+    if kind == TURN_METRIC and (known.owner is None or tag_value(event, "p") != known.owner):
+        raise Refused("restricted: the p tag of a turn metric is not the agent's owner", 403)
+    if kind in GLOBAL or kind in (OBSERVER_CONTROL, PRESENCE):
+        return Decision(((event, None),))
+    if kind in (REACTION, DELETION) and known.target is None:
+        what = "reaction" if kind == REACTION else "deletion"
+        raise Refused(f"invalid: {what} target event not found")
+    if kind == DELETION and known.target and known.target.public != author:
+        raise Refused("restricted: only the author may delete an event", 403)
+    if kind in (REACTION, DELETION) and known.target and known.target.channel is None:
+        deletes = (known.target.id,) if kind == DELETION else ()
+        return Decision(((event, None),), deletes=deletes)
+    if kind == CREATE_CHANNEL:
+        return _create(event, known)
+    if known.channel is None:
+        if kind not in (REACTION, DELETION) and tag_value(event, "h") is None:
+            raise Refused(NO_CHANNEL)
+        raise Refused(NOT_IN_CHANNEL, 403)
+    channel = known.channel
+    if not _may_act(event, channel, known):
+        raise Refused(NOT_IN_CHANNEL, 403)
+    unarchives = kind == EDIT_CHANNEL and tag_value(event, "archived") == "false"
+    if channel.archived and not unarchives and kind != TYPING:
+        raise Refused("invalid: channel is archived")
+    match kind:
+        case 9000 | 9021:
+            return _add(event, channel, known)
+        case 9001 | 9022:
+            return _remove(event, channel, known)
+        case 9002:
+            return _edit(event, channel, known)
+        case 9008:
+            if channel.members.get(author) != "owner":
+                raise Refused("restricted: only an owner may delete a channel", 403)
+            return Decision(((event, channel.id),), before=channel, gone=True)
+        case 9005 | 40003 | 5:
+            return _revise(event, channel, known)
+        case _:
+            parent = named_event(event)
+            if parent is not None and (known.target is None or known.target.channel != channel.id):
+                raise Refused("invalid: the event replied to is not in this channel")
+            return Decision(((event, channel.id),))
+
+
+def _may_act(event: Event, channel: Channel, known: Known) -> bool:
+    """Members may; in an open channel anyone may write and join; the owner of an agent may take it out."""
+    kind, author = event["kind"], event["pubkey"]
+    if author in channel.members or (kind == REMOVE_MEMBER and known.owner == author):
+        return True
+    joins = kind == JOIN or (kind == ADD_MEMBER and tag_value(event, "p") == author)
+    return not channel.private and (joins or kind not in CHANNEL_CHANGES)
+
+
+def _changed(
+    event: Event, before: Channel | None, after: Channel, known: Known, *notes: Event, first: Sequence[Event] = ()
+) -> Decision:
+    """The order that subscribers see on a change: 40099, 39000, 39001, 39002, notices, then the event itself."""
+    after = after.announced(known.now)
+    events: list[tuple[Event, str | None]] = [(each, after.id) for each in first]
+    events += [(each, after.id) for each in after.announcements(known.relay)]
+    events += [(each, None) for each in notes]
+    return Decision((*events, (event, after.id)), before=before, after=after)
+
+
+def _create(event: Event, known: Known) -> Decision:
+    identity = tag_value(event, "h")
+    if identity is None:
+        raise Refused(NO_CHANNEL)
+    try:
+        canonical = str(uuid.UUID(identity))
+    except ValueError:
+        canonical = ""
+    if canonical != identity:
+        raise Refused("invalid: the h tag of a new channel is not a UUID")
+    if known.channel is not None or known.used_before:
+        raise Refused("duplicate: channel already exists", 200)
+    visibility = tag_value(event, "visibility") or "open"
+    if visibility not in ("open", "private"):
+        raise Refused("invalid: visibility is neither open nor private")
+    actor = event["pubkey"]
+    channel = Channel(
+        id=identity,
+        name=tag_value(event, "name") or "",
+        private=visibility == "private",
+        type=tag_value(event, "channel_type") or "stream",
+        about=tag_value(event, "about") or "",
+        members={actor: "owner"},
+    )
+    told = system_message(known.relay, identity, known.now, type="channel_created", actor=actor)
+    notice = membership_notice(known.relay, MEMBER_ADDED, identity, actor, actor, known.now)
+    return _changed(event, None, channel, known, notice, first=[told])
+
+
+def _add(event: Event, channel: Channel, known: Known) -> Decision:
+    actor, relay, now = event["pubkey"], known.relay, known.now
+    target = actor if event["kind"] == JOIN else tag_value(event, "p")
+    if target is None or not HEX_32.fullmatch(target):
+        raise Refused("invalid: the p tag names no key")
+    held = channel.members.get(target)
+    role = "member" if event["kind"] == JOIN else tag_value(event, "role") or "member"
+    if held is not None and (event["kind"] == JOIN or tag_value(event, "role") is None):
+        role = held
+    if role not in ROLES:
+        raise Refused(f"invalid: role is not one of {', '.join(sorted(ROLES))}")
+    grants = role in ELEVATED and held != role
+    demotes = held in ELEVATED and held != role and target != actor
+    if (grants or demotes) and not channel.may_manage(actor):
+        raise Refused("restricted: only an owner or admin may grant or take elevated roles", 403)
+    admits = known.policy == "anyone" or (known.policy == "owner_only" and actor == known.owner)
+    if target != actor and held is None and not admits:
+        raise Refused(f"restricted: the key's profile lets it be added by {known.policy}", 403)
+    after = channel.with_member(target, role)
+    if held is not None:
+        return _changed(event, channel, after, known)
+    told = system_message(relay, channel.id, now, type="member_joined", actor=actor, target=target)
+    notice = membership_notice(relay, MEMBER_ADDED, channel.id, target, actor, now)
+    return _changed(event, channel, after, known, notice, first=[told])
+
+
+def _remove(event: Event, channel: Channel, known: Known) -> Decision:
+    actor, relay, now = event["pubkey"], known.relay, known.now
+    target = actor if event["kind"] == LEAVE else tag_value(event, "p")
+    if target is None or target not in channel.members:
+        raise Refused("invalid: the key to remove is no member")
+    if target != actor and not channel.may_manage(actor) and known.owner != actor:
+        raise Refused("restricted: only an owner, an admin or the agent's owner may remove a member", 403)
+    told = system_message(relay, channel.id, now, type="member_removed", actor=actor, target=target)
+    notice = membership_notice(relay, MEMBER_REMOVED, channel.id, target, actor, now)
+    return _changed(event, channel, channel.without_member(target), known, notice, first=[told])
+
+
+def _edit(event: Event, channel: Channel, known: Known) -> Decision:
+    actor = event["pubkey"]
+    archived = tag_value(event, "archived")
+    if archived is not None and not channel.may_manage(actor):
+        raise Refused("restricted: only an owner or admin may archive a channel", 403)
+    if archived not in (None, "true", "false"):
+        raise Refused("invalid: archived is neither true nor false")
+    after = replace(
+        channel,
+        name=tag_value(event, "name") or channel.name,
+        about=_given(event, "about", channel.about),
+        topic=_given(event, "topic", channel.topic),
+        archived=channel.archived if archived is None else archived == "true",
+    )
+    told = []
+    if after.archived != channel.archived:
+        what = "channel_archived" if after.archived else "channel_unarchived"
+        told = [system_message(known.relay, channel.id, known.now, type=what, actor=actor)]
+    return _changed(event, channel, after, known, first=told)
+
+
+def _revise(event: Event, channel: Channel, known: Known) -> Decision:
+    kind, actor, target = event["kind"], event["pubkey"], known.target
+    what = "edit" if kind == EDIT_MESSAGE else "deletion"
+    if target is None or target.channel != channel.id:
+        raise Refused(f"invalid: {what} target event not found")
+    if kind == EDIT_MESSAGE:
+        if target.public != actor:
+            raise Refused("restricted: only the author may edit a message", 403)
+        return Decision(((event, channel.id),))
+    if kind == DELETION:
+        return Decision(((event, channel.id),), deletes=(target.id,))
+    moderates = target.public != actor or tag_value(event, "public_reason") is not None
+    if moderates and not channel.may_manage(actor):
+        raise Refused("restricted: only the author, an owner or an admin may delete a message", 403)
+    told = system_message(known.relay, channel.id, known.now, type="message_deleted", actor=actor, target=target.id)
+    return Decision(((told, channel.id), (event, channel.id)), deletes=(target.id,))
+
+
+def _given(event: Event, name: str, default: str) -> str:
+    value = tag_value(event, name)
+    return default if value is None else value
