@@ -1,0 +1,230 @@
+"""A cassette: the model calls of one job as a file of JSON lines that people can read and compare.
+
+    {"schema": "buzzbench-cassette-1", "job": …, "condition": …, "endpoints": {name: dialect}, …}
+    {"call": {"task": "buzz/hello", "attempt": 1, "agent": "orch", "number": 1}, "request": {…}, "answer": {…}}
+    {"time": {"task": "buzz/hello", "attempt": 1, "agent": "orch", "number": 1}, "asked": 1, "answered": 2, …}
+
+A request holds what is new in it: `keep` is how many messages it shares with the agent's request before, `set` and
+`drop` are its other fields that changed. What differs between any two runs is named (bench.gateway.normalise) or lies
+in the `time` lines, which come last in a finished file: two recordings of the same are the same down to those.
+
+`asked` and `answered` number what happened in a trial, all agents together; `answer` null is a call that nobody
+answered before its trial ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.endpoints import Dialect
+from bench.errors import InvalidInput
+
+SCHEMA = "buzzbench-cassette-1"
+FILE_NAME = "buzzbench-cassette.jsonl"
+CONVERSATIONS = ("messages", "input")
+"""The field of a request that holds its conversation: `input` in OpenAI's Responses."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was recorded. `rehearsal` is the script's name where no model was asked."""
+
+    job: str
+    condition: str
+    condition_sha256: str
+    rehearsal: str | None
+    endpoints: Mapping[str, Dialect]
+
+
+@dataclass(frozen=True, order=True)
+class Address:
+    """One call: the `number`th of an agent in an attempt at a task, each counted from 1."""
+
+    task: str
+    attempt: int
+    agent: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"call {self.number} of {self.agent} in attempt {self.attempt} at {self.task}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the agent got, with names for values. One of `json`, `text` and `chunks` holds the body.
+
+    `failed` says why no answer came from the upstream, and `sent` whether it may have been billed all the same.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+    text: str | None = None
+    chunks: tuple[str, ...] | None = None
+    failed: str | None = None
+    sent: bool = False
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When a call happened: its places in the order of its trial's events, and milliseconds.
+
+    `trial` is the trial's name in the job that was recorded. `asked_ms` counts from the trial's first call, the
+    others from when this call was asked.
+    """
+
+    asked: int
+    answered: int | None = None
+    trial: str = ""
+    asked_ms: float = 0.0
+    first_byte_ms: float | None = None
+    total_ms: float | None = None
+    chunks_ms: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One recorded call. `request` is whole."""
+
+    address: Address
+    request: Mapping[str, Any]
+    answer: Answer | None
+    timing: Timing
+
+
+@dataclass(frozen=True)
+class Cassette:
+    """A whole cassette. `sha256` is the file's."""
+
+    header: Header
+    calls: tuple[Call, ...]
+    sha256: str
+
+    @property
+    def attempts(self) -> dict[str, int]:
+        """How many attempts there are at each task."""
+        counts: dict[str, int] = {}
+        for call in self.calls:
+            address = call.address
+            counts[address.task] = max(counts.get(address.task, 0), address.attempt)
+        return counts
+
+    def trial(self, task: str, attempt: int) -> tuple[Call, ...]:
+        """The calls of one attempt, each agent's in order."""
+        found = [c for c in self.calls if (c.address.task, c.address.attempt) == (task, attempt)]
+        return tuple(sorted(found, key=lambda call: call.address))
+
+
+def header_line(header: Header) -> bytes:
+    return line({"schema": SCHEMA, **asdict(header)})
+
+
+def call_line(address: Address, request: Mapping[str, Any], answer: Answer | None) -> bytes:
+    """`request` as `difference` gives it."""
+    given = None if answer is None else {k: v for k, v in asdict(answer).items() if v not in (None, False, {})}
+    return line({"call": asdict(address), "request": request, "answer": given})
+
+
+def time_line(address: Address, timing: Timing) -> bytes:
+    given = {name: value for name, value in asdict(timing).items() if value not in (None, ())}
+    return line({"time": asdict(address), **given})
+
+
+def difference(before: Mapping[str, Any] | None, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request as what is new in it against the agent's request before; `whole` undoes it."""
+    before = before or {}
+    name = conversation_of(request)
+    messages, known = request[name], before.get(name) or []
+    keep = 0
+    while keep < min(len(messages), len(known)) and messages[keep] == known[keep]:
+        keep += 1
+    changed = {k: v for k, v in request.items() if k != name and (k not in before or before[k] != v)}
+    dropped = [k for k in before if k not in request]
+    return {"keep": keep, name: messages[keep:]} | _some(set=changed, drop=dropped)
+
+
+def whole(before: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
+    """The request that `difference` was given. Raises KeyError or TypeError for what is none."""
+    before = before or {}
+    name = next(name for name in CONVERSATIONS if name in new)
+    dropped = {name, *new.get("drop", ())}
+    request: dict[str, Any] = {k: v for k, v in before.items() if k not in dropped} | new.get("set", {})
+    return request | {name: [*(before.get(name) or [])[: new["keep"]], *new[name]]}
+
+
+def conversation_of(request: Mapping[str, Any]) -> str:
+    """The name of the field that holds the conversation."""
+    return next((name for name in CONVERSATIONS if isinstance(request.get(name), list)), CONVERSATIONS[0])
+
+
+def read(path: Path) -> Cassette:
+    """The cassette in a file. Raises InvalidInput naming the line that is wrong."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput.of(str(path), f"the cassette can't be read: {error.strerror}") from None
+    lines = [line for line in enumerate(data.splitlines(), 1) if line[1].strip()]
+    header = _header(path, lines[0][1] if lines else b"")
+    calls = tuple(_calls(path, lines[1:]))
+    return Cassette(header, calls, hashlib.sha256(data).hexdigest())
+
+
+def _header(path: Path, line: bytes) -> Header:
+    try:
+        given = orjson.loads(line)
+        schema = given.pop("schema")
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        raise InvalidInput.of(str(path), "is no cassette: its first line has no `schema`") from None
+    if schema != SCHEMA:
+        raise InvalidInput.of(
+            str(path), f"is a cassette of another version: {schema}, not {SCHEMA}", "record it anew with --record"
+        )
+    try:
+        return Header(**{name: given[name] for name in Header.__dataclass_fields__})
+    except KeyError as error:
+        raise InvalidInput.of(f"{path}:1", f"the cassette's header lacks {error.args[0]!r}") from None
+
+
+def _calls(path: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[Call]:
+    times: dict[Address, Timing] = {}
+    requests: dict[tuple[str, int, str], dict[str, Any]] = {}
+    found: list[Call] = []
+    for number, line in lines:
+        try:
+            given = orjson.loads(line)
+            if "time" in given:
+                timing = Timing(**{name: given[name] for name in Timing.__dataclass_fields__ if name in given})
+                times[Address(**given["time"])] = replace(timing, chunks_ms=tuple(timing.chunks_ms))
+                continue
+            address = Address(**given["call"])
+            agent = (address.task, address.attempt, address.agent)
+            requests[agent] = request = whole(requests.get(agent), given["request"])
+            found.append(Call(address, request, _answer(given["answer"]), Timing(0)))
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, StopIteration) as error:
+            what = f"no line of a cassette ({type(error).__name__}: {error})"
+            raise InvalidInput.of(f"{path}:{number}", what, "record it anew with --record") from None
+    for call in found:
+        if call.address not in times:
+            raise InvalidInput.of(str(path), f"the time of {call.address} is missing", "record it anew with --record")
+        yield replace(call, timing=times[call.address])
+
+
+def _answer(given: dict[str, Any] | None) -> Answer | None:
+    if given is None:
+        return None
+    chunks = given.pop("chunks", None)
+    return Answer(**given, chunks=None if chunks is None else tuple(chunks))
+
+
+def line(value: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _some(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}

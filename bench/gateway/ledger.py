@@ -1,0 +1,142 @@
+"""The ledger of one job: what is spent and reserved at job, trial and agent scope. Pure, integers only.
+
+A call reserves its upper bound at all three scopes before it goes out and settles afterwards, so that no
+number of parallel calls passes a cap (DESIGN, decision 6). A call whose use stays unknown is charged its
+whole reservation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bench.manifest import Limits
+
+type Scope = Literal["job", "trial", "agent"]
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Money, tokens of all classes, and calls."""
+
+    usd_micros: int = 0
+    tokens: int = 0
+    calls: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.usd_micros + other.usd_micros, self.tokens + other.tokens, self.calls + other.calls)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.usd_micros - other.usd_micros, self.tokens - other.tokens, self.calls - other.calls)
+
+
+@dataclass
+class Account:
+    """One scope's caps and sums."""
+
+    scope: Scope
+    name: str
+    limits: Limits
+    spent: Amount = field(default_factory=Amount)
+    reserved: Amount = field(default_factory=Amount)
+
+    def over(self, wanted: Amount) -> Refusal | None:
+        """Why `wanted` doesn't fit any more, or None where it does."""
+        for unit in ("usd_micros", "tokens", "calls"):
+            cap: int | None = getattr(self.limits, unit)
+            if cap is None:
+                continue
+            spent, reserved, want = (getattr(a, unit) for a in (self.spent, self.reserved, wanted))
+            if spent + reserved + want > cap:
+                return Refusal(self.scope, self.name, unit, cap, spent, reserved, want)
+        return None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A cap that a call would pass."""
+
+    scope: Scope
+    name: str
+    unit: str
+    cap: int
+    spent: int
+    reserved: int
+    wanted: int
+
+    @property
+    def passing(self) -> bool:
+        """Whether the call may fit once the calls under way have settled."""
+        return self.reserved > 0 and self.spent + self.wanted <= self.cap
+
+    def __str__(self) -> str:
+        cap, spent, reserved, wanted = (
+            _amount(n, self.unit) for n in (self.cap, self.spent, self.reserved, self.wanted)
+        )
+        return (
+            f"the {self.scope} {self.name} has a cap of {cap}: {spent} spent, {reserved} reserved by calls under "
+            f"way, and this call may take {wanted}"
+        )
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """An upper bound held for one call at each of its scopes."""
+
+    accounts: tuple[Account, ...]
+    amount: Amount
+
+
+class Ledger:
+    """The accounts of one job. `spent` is what earlier runs of the same job were charged."""
+
+    def __init__(self, job: str, limits: Limits | None, spent: Amount | None = None) -> None:
+        self.job = Account("job", job, limits or NO_LIMITS, spent or Amount())
+        self._trials: dict[str, Account] = {}
+        self._agents: dict[tuple[str, str], Account] = {}
+
+    def open(self, trial: str, agent: str, *, trial_limits: Limits | None, limits: Limits | None) -> None:
+        """Make the agent's accounts, or give them these caps; what was spent stays."""
+        whole = self._trials.setdefault(trial, Account("trial", trial, NO_LIMITS))
+        if trial_limits is not None:
+            whole.limits = trial_limits
+        own = self._agents.setdefault((trial, agent), Account("agent", agent, NO_LIMITS))
+        own.limits = limits or NO_LIMITS
+
+    def accounts(self, trial: str, agent: str) -> tuple[Account, ...]:
+        """The accounts that a call of the agent is booked on, narrowest first."""
+        return (self._agents[trial, agent], self._trials[trial], self.job)
+
+    def bounded(self, trial: str, agent: str) -> bool:
+        """Whether any cap in money or tokens holds for the agent, so that each call needs an upper bound."""
+        caps = (a.limits for a in self.accounts(trial, agent))
+        return any(c.usd_micros is not None or c.tokens is not None for c in caps)
+
+    def reserve(self, trial: str, agent: str, amount: Amount) -> Reservation | Refusal:
+        """Hold `amount` at every scope, or at none: then the first cap that it would pass."""
+        accounts = self.accounts(trial, agent)
+        for account in accounts:
+            if (refusal := account.over(amount)) is not None:
+                return refusal
+        for account in accounts:
+            account.reserved += amount
+        return Reservation(accounts, amount)
+
+    def settle(self, reservation: Reservation, charge: Amount) -> None:
+        """Replace the reservation by what the call is charged."""
+        for account in reservation.accounts:
+            account.reserved -= reservation.amount
+            account.spent += charge
+
+
+def usd(micros: int) -> str:
+    """Micro-dollars as people read them: `0.600000 USD` without the zeros that say nothing."""
+    text = f"{micros // 1_000_000}.{micros % 1_000_000:06d}".rstrip("0")
+    whole, _, part = text.partition(".")
+    return f"{whole}.{part.ljust(2, '0')} USD"
+
+
+def _amount(number: int, unit: str) -> str:
+    return usd(number) if unit == "usd_micros" else f"{number} {unit}"

@@ -1,0 +1,136 @@
+"""Receipts: what the gateway saw of each model call, on disk before the caller has its answer.
+
+A job's journal is JSON lines, appended by one writer that makes whatever is queued durable with one fsync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import orjson
+
+from bench.gateway.ledger import Amount
+
+type Outcome = Literal["ok", "error", "refused", "unknown"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One call. Times in milliseconds, tokens in disjoint classes, None is unknown.
+
+    `outcome`: `ok` and `error` (the upstream's answer), `refused` (the gateway's own, nothing went out), `unknown`
+    (cut, or without an answer). `charged_*` is what the budgets counted: the cost where it is known, else the
+    reserved bound; None where the call had no bound. `model` is None where the request named none. `reason` says in
+    our own words why a call was refused or is unknown. `cassette_sha256` is of the cassette that a replay plays: it
+    costs nothing, but is charged as the recording was, so that the same caps bite.
+    """
+
+    call_id: str
+    job: str
+    trial: str
+    agent: str
+    member: str
+    endpoint: str
+    provider: str
+    model: str | None
+    dialect: str
+    started_at: str
+    total_ms: float
+    first_byte_ms: float | None
+    status: int
+    outcome: Outcome
+    input_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    cost_usd_micros: int | None
+    charged_usd_micros: int | None
+    charged_tokens: int | None
+    prices_sha256: str
+    usage: Any
+    request_sha256: str | None
+    response_sha256: str | None
+    reason: str | None = None
+    cassette_sha256: str | None = None
+
+
+class Journal:
+    """The receipts of one job. Raises OSError from `open` where the file can't be appended to."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path = path
+        self._file = file
+        self._queue: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._broken: OSError | None = None
+
+    @classmethod
+    def open(cls, path: Path) -> Journal:
+        """The journal at `path`, made if missing. A torn last line is ended, so that the next is whole."""
+        file = path.open("ab", buffering=0)
+        if file.tell() and not _ends_with_newline(path):
+            file.write(b"\n")
+        return cls(path, file)
+
+    async def append(self, receipt: Receipt) -> None:
+        """Write the receipt; on disk when this returns. Raises OSError when the journal can't be written."""
+        if self._broken is not None:
+            raise self._broken
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((orjson.dumps(receipt, option=orjson.OPT_APPEND_NEWLINE), written))
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write(), name=f"journal {self._path.name}")
+        await written
+
+    async def close(self) -> None:
+        """Finish what is queued and close the file."""
+        if self._writer is not None:
+            await self._writer
+        self._file.close()
+
+    async def _write(self) -> None:
+        while self._queue:
+            batch, self._queue = self._queue, []
+            try:
+                await asyncio.to_thread(self._write_durably, b"".join(line for line, _ in batch))
+            except OSError as error:
+                self._broken = error
+            for _, written in batch:
+                if written.done():
+                    continue
+                if self._broken is None:
+                    written.set_result(None)
+                else:
+                    written.set_exception(self._broken)
+        self._writer = None
+
+    def _write_durably(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
+        os.fsync(self._file.fileno())
+
+
+def charged(path: Path) -> Amount:
+    """What the journal's earlier calls were charged, for a job that goes on. Torn lines count nothing."""
+    total = Amount()
+    if not path.is_file():
+        return total
+    for line in path.read_bytes().splitlines():
+        try:
+            receipt = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if receipt["outcome"] != "refused":
+            total += Amount(receipt["charged_usd_micros"] or 0, receipt["charged_tokens"] or 0, 1)
+    return total
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

@@ -1,0 +1,188 @@
+"""Records a job's model calls on a cassette: what each agent asked and got, in the order of its trial.
+
+A line is written when a call ends, so that what a killed gateway leaves is a cassette of what was answered until then.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from bench.files import write_atomically
+from bench.gateway import cassette, upkeep
+from bench.gateway.cassette import Address, Answer, Header, Timing
+from bench.gateway.listener import Listener
+from bench.gateway.normalise import Names, mapped
+from bench.gateway.protocol import Issue
+from bench.gateway.redaction import Redaction
+from bench.gateway.upstream import Answer as Given
+from bench.gateway.upstream import UpstreamFailed
+
+KEPT_HEADERS = ("content-type", "retry-after")
+"""What a client may act on; others tell of the upstream's day."""
+
+log = logging.getLogger(__name__)
+
+
+class Attempts:
+    """Numbers the trials of each task in the order in which they first come, after those that `counts` has."""
+
+    def __init__(self, counts: Mapping[str, int] = MappingProxyType({})) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._counts = dict(counts)
+
+    def number(self, task: str, trial: str) -> int:
+        if (task, trial) not in self._numbers:
+            self._counts[task] = self._counts.get(task, 0) + 1
+            self._numbers[task, trial] = self._counts[task]
+        return self._numbers[task, trial]
+
+
+def names_of(issue: Issue) -> Names:
+    """The names of what an agent is told from the start: its trial's channel and everybody's key."""
+    context = issue.context
+    if context is None:
+        return Names({})
+    return Names({context.channel: "channel", **{key: f"key {name}" for name, key in context.members.items()}})
+
+
+@dataclass
+class _Trial:
+    """Numbers what happens in one trial. `began` is when its first call came, in seconds of the monotonic clock."""
+
+    began: float
+    events: int = 0
+
+    def event(self) -> int:
+        self.events += 1
+        return self.events
+
+
+class Recorder:
+    """The cassette of one job, as it grows."""
+
+    def __init__(self, path: Path, secrets: Iterable[str], attempts: Attempts) -> None:
+        self._path, self._secrets, self._attempts = path, tuple(secrets), attempts
+        self._file = path.open("ab", buffering=0)
+        self._trials: dict[str, _Trial] = {}
+
+    @classmethod
+    def begin(cls, path: Path, header: Header, secrets: Iterable[str]) -> Recorder:
+        """The cassette at `path`, from which `secrets` are kept out. Raises OSError.
+
+        One that is there already, of a job that goes on, keeps the trials whose directories are still beside it.
+        """
+        counts: dict[str, int] = {}
+        lines = cassette.header_line(header)
+        if path.exists() and (before := path.read_bytes()):
+            lines, counts = upkeep.reopened(before, lambda trial: (path.parent / trial).is_dir())
+        write_atomically(path, lines.decode())
+        return cls(path, secrets, Attempts(counts))
+
+    def tape(self, issue: Issue, token: str) -> Tape:
+        """Where the calls of an agent that gets a token go."""
+        address = Address(issue.task, self._attempts.number(issue.task, issue.trial), issue.agent, 0)
+        redact = Redaction((*self._secrets, token))
+        return Tape(address, issue.trial, names_of(issue), redact, lambda: self._trial(issue.trial), self._write)
+
+    def close(self) -> None:
+        """Finish the cassette, durable and in order. Where there is no room for that, it stays as it was written."""
+        self._file.close()
+        try:
+            write_atomically(self._path, upkeep.tidied(self._path.read_bytes()).decode())
+        except OSError as error:
+            log.warning("%s stays unsorted: %s", self._path, error.strerror)
+
+    def _trial(self, trial: str) -> _Trial:
+        return self._trials.setdefault(trial, _Trial(time.monotonic()))
+
+    def _write(self, lines: bytes) -> None:
+        view = memoryview(lines)
+        while view:
+            view = view[self._file.write(view) :]
+
+
+class Tape:
+    """Records one agent of one trial."""
+
+    def __init__(
+        self,
+        agent: Address,
+        trial_name: str,
+        names: Names,
+        redact: Redaction,
+        trial: Callable[[], _Trial],
+        write: Callable[[bytes], None],
+    ) -> None:
+        self._agent, self._trial_name, self._names, self._redact = agent, trial_name, names, redact
+        self._trial, self._write = trial, write
+        self._listener = Listener(names, redact)
+        self._before: dict[str, Any] | None = None
+        self._number = 0
+
+    def asked(self, body: Mapping[str, Any]) -> Take:
+        """A call begins."""
+        trial, at = self._trial(), time.monotonic()
+        return Take(self, self._listener.listen(body), trial.event(), at, (at - trial.began) * 1000)
+
+    def ended(self, take: Take, answer: Answer | None, first_byte_at: float | None) -> None:
+        """Write a call's lines. Raises OSError."""
+        self._number += 1
+        address = Address(self._agent.task, self._agent.attempt, self._agent.agent, self._number)
+        timing = Timing(
+            asked=take.event,
+            answered=None if answer is None else self._trial().event(),
+            trial=self._trial_name,
+            asked_ms=round(take.asked_ms, 3),
+            first_byte_ms=None if first_byte_at is None else _ms(first_byte_at - take.began),
+            total_ms=_ms(time.monotonic() - take.began),
+        )
+        request = cassette.difference(self._before, take.request)
+        self._before = take.request
+        self._write(cassette.call_line(address, request, answer) + cassette.time_line(address, timing))
+
+    def body(self, given: Given) -> Answer:
+        """An upstream's answer with names."""
+        headers = {name: given.headers[name] for name in KEPT_HEADERS if name in given.headers}
+        try:
+            parsed = orjson.loads(given.body)
+        except orjson.JSONDecodeError:
+            return Answer(given.status, headers, text=self._text(given.body.decode(errors="replace")))
+        return Answer(given.status, headers, json=mapped(parsed, self._text, self._names.reference_shown))
+
+    def _text(self, text: str) -> str:
+        return self._names.said(self._redact(text))
+
+
+@dataclass
+class Take:
+    """A call that is being recorded. Exactly one of its methods is called, before the client has its answer."""
+
+    tape: Tape
+    request: dict[str, Any]
+    event: int
+    began: float = field(repr=False)
+    asked_ms: float
+
+    def answered(self, given: Given) -> None:
+        """The upstream answered, whatever its status. Raises OSError."""
+        self.tape.ended(self, self.tape.body(given), given.first_byte_at)
+
+    def failed(self, error: UpstreamFailed) -> None:
+        """No answer came. Raises OSError."""
+        self.tape.ended(self, Answer(error.status, failed=str(error), sent=error.sent), None)
+
+    def cut(self) -> None:
+        """The trial ended before an answer came. Raises OSError."""
+        self.tape.ended(self, None, None)
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,196 @@
+"""Scripts of the scripted model as people write them: `rehearsal/good.yaml` and its like.
+
+`load_script` gives a validated Script or every fault with its path; `Script.wire` is what travels to the
+gateway. The form is in ARCHITECTURE.md, "Scripts of the scripted model".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
+
+from bench.errors import InvalidInput, Problem
+
+PLACEHOLDERS = ("agent", "member", "index", "user", "event")
+"""The names that `{{…}}` may hold."""
+
+PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}")
+
+type Text = Annotated[str, Field(min_length=1)]
+type Seconds = Annotated[float, Field(ge=0, le=600, strict=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Send(_Strict):
+    """A message. `reply: true` answers the newest event shown, a text the newest whose block contains it."""
+
+    text: Text
+    mention: list[Text] = []
+    reply: bool | Text = False
+    channel: Text | None = None
+
+
+class Item(_Strict):
+    """One thing that a step does: exactly one of the fields."""
+
+    say: Text | None = None
+    run: Text | None = None
+    send: Send | None = None
+    done: Text | None = None
+    tool: dict[str, dict[str, Any]] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(getattr(self, name) is not None for name in type(self).model_fields) != 1:
+            raise ValueError("give exactly one of say, run, send, done, tool")
+        if self.tool is not None and len(self.tool) != 1:
+            raise ValueError("give one tool: {name: input}")
+        return self
+
+    @property
+    def calls_a_tool(self) -> bool:
+        return self.say is None
+
+
+class Step(_Strict):
+    """What one model call answers. Without expectations any message, or any results, will do."""
+
+    name: Text
+    on: Literal["message", "result"] = "message"
+    expect: list[Text] = []
+    do: Annotated[list[Item], Field(min_length=1)]
+    think_s: Annotated[list[Seconds], Field(min_length=2, max_length=2)] | None = None
+    """The least and the most that the answer takes, in seconds; at once without it."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.think_s is not None and self.think_s[0] > self.think_s[1]:
+            raise ValueError("think_s is [least, most] in seconds")
+        return self
+
+    @property
+    def calls_tools(self) -> bool:
+        return any(item.calls_a_tool for item in self.do)
+
+
+class Script(RootModel[dict[str, list[Step]]]):
+    """Steps by roster id or agent's name."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    def steps_for(self, agent: str, member: str) -> tuple[Step, ...] | None:
+        """The agent's steps: those under its own name, else its roster id's, else None."""
+        steps = self.root.get(agent, self.root.get(member))
+        return None if steps is None else tuple(steps)
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """The script as plain values, for `Issue.script`."""
+        steps = self.model_dump(exclude_unset=True)
+        assert isinstance(steps, dict)
+        return steps
+
+
+def load_script(text: str, where: str) -> Script:
+    """The script in a YAML text. Raises InvalidInput with every fault; `where` names the file in each."""
+    try:
+        values = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader underneath)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{where}:{mark.line + 1}" if mark else where
+        raise InvalidInput.of(place, f"no YAML: {getattr(error, 'problem', None) or error}") from error
+    return read_script(values, where)
+
+
+def read_script(values: Any, where: str) -> Script:
+    """The script in parsed values. Raises InvalidInput with every fault and its path."""
+    if not isinstance(values, Mapping) or not values:
+        raise InvalidInput.of(where, "a script maps roster ids or agents' names to lists of steps")
+    try:
+        script = Script.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(
+            Problem(f"{where}: {_path(fault['loc'])}", _message(fault)) for fault in error.errors()
+        ) from None
+    if faults := list(_faults(script, where)):
+        raise InvalidInput(faults)
+    return script
+
+
+def problems(text: str, where: str) -> tuple[Problem, ...]:
+    """Every fault of the script in a YAML text, none if it is good."""
+    try:
+        load_script(text, where)
+    except InvalidInput as error:
+        return error.problems
+    return ()
+
+
+def _faults(script: Script, where: str) -> Iterator[Problem]:
+    """What the fields alone don't show: names told twice, results that nothing brings, unknown placeholders."""
+    for role, steps in script.root.items():
+        names = [step.name for step in steps]
+        for number, step in enumerate(steps):
+            path = f"{where}: {role}[{number}]"
+            if step.name in names[:number]:
+                yield Problem(f"{path}.name", f"{step.name!r} names an earlier step too", "name each step once")
+            if step.on == "result" and (number == 0 or not steps[number - 1].calls_tools):
+                yield Problem(
+                    f"{path}.on", "waits for results, but no step before it calls a tool", "use `on: message`"
+                )
+            for found in sorted(set(_placeholders(step.model_dump(exclude_unset=True)))):
+                if found not in PLACEHOLDERS:
+                    yield Problem(path, f"{found!r} is no placeholder", f"known are {', '.join(PLACEHOLDERS)}")
+
+
+def _placeholders(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from PLACEHOLDER.findall(value)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _placeholders(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _placeholders(part)
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+
+
+def _message(fault: Mapping[str, Any]) -> str:
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+# libyaml's is several times as quick; wheels without it exist.
+_SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc,valid-type]
+    """YAML in which `on` is a word, not a boolean, and a key told twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
+            seen.add(key.value)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))

@@ -1,0 +1,113 @@
+"""The way to a real upstream: bodies byte for byte both ways, only keys and connection headers changed.
+
+No total timeout, because a generation may take minutes; a silence of `SILENCE_S` ends the call. The upstream is asked
+not to compress, so that its usage can be read (MEASURED.md section 2).
+"""
+
+from __future__ import annotations
+
+import io
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from bench.gateway.dialects import WIRES, Wire
+from bench.gateway.protocol import Endpoint
+
+CONNECT_S = 30
+SILENCE_S = 900
+
+_WHOLE_BYTES = 1024 * 1024
+"""A longer body goes out in pieces, so that other calls go on meanwhile."""
+
+_OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade")
+_OF_EACH_END = ("host", "content-length", "expect", "accept-encoding", "date", "server")
+_OF_CLIENT = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto")
+_CREDENTIALS = ("authorization", "x-api-key", "cookie", "set-cookie", "proxy-authenticate", "proxy-authorization")
+_DROPPED = frozenset((*_OF_CONNECTION, *_OF_EACH_END, *_OF_CLIENT, *_CREDENTIALS))
+
+
+class UpstreamFailed(Exception):
+    """No answer came. `status` is what the client gets: 502, or 504 for a timeout.
+
+    `sent` tells whether the request may have reached the upstream, which then may bill it.
+    """
+
+    def __init__(self, status: int, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.status = status
+        self.sent = sent
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an upstream answered, whole. Times in seconds of `time.monotonic`."""
+
+    status: int
+    headers: CIMultiDict[str]
+    body: bytes
+    first_byte_at: float
+
+
+def session() -> aiohttp.ClientSession:
+    """The gateway's one client: no limit on connections, bodies as they come."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S),
+        auto_decompress=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+async def send(
+    client: aiohttp.ClientSession, endpoint: Endpoint, headers: Mapping[str, str], query: str, body: bytes
+) -> Answer:
+    """The upstream's answer to one call. Raises UpstreamFailed where none came; the message holds no key."""
+    wire = WIRES[endpoint.spoken]
+    url = URL(wire.url(endpoint.base_url) + (f"?{query}" if query else ""), encoded=True)
+    try:
+        async with client.post(
+            url,
+            data=body if len(body) <= _WHOLE_BYTES else io.BytesIO(body),
+            headers=outgoing(headers, wire, endpoint.api_key),
+            allow_redirects=False,
+            proxy=_proxy(url.scheme, url.host or ""),
+        ) as response:
+            first_byte_at = time.monotonic()
+            return Answer(response.status, passed_on(response.headers), await response.read(), first_byte_at)
+    except aiohttp.ConnectionTimeoutError as error:
+        raise UpstreamFailed(504, f"{url.host} took no connection within {CONNECT_S} s", sent=False) from error
+    except aiohttp.ClientConnectorError as error:
+        raise UpstreamFailed(502, f"{url.host} can't be reached: {error.os_error.strerror}", sent=False) from error
+    except aiohttp.SocketTimeoutError as error:
+        raise UpstreamFailed(504, f"{url.host} was silent for {SILENCE_S} s, the gateway's limit", sent=True) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise UpstreamFailed(502, f"{url.host} broke off: {type(error).__name__}", sent=True) from error
+
+
+def outgoing(headers: Mapping[str, str], wire: Wire, api_key: str) -> CIMultiDict[str]:
+    """The client's headers with the provider's key in place of the agent's token."""
+    kept = passed_on(headers)
+    kept["accept-encoding"] = "identity"
+    if api_key:
+        name, value = wire.key_header(api_key)
+        kept[name] = value
+    return kept
+
+
+def passed_on(headers: Mapping[str, str]) -> CIMultiDict[str]:
+    """The headers without those that belong to one connection or hold a credential."""
+    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    return CIMultiDict((k, v) for k, v in headers.items() if k.lower() not in _DROPPED and k.lower() not in named)
+
+
+@lru_cache
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy that the environment names for a host. (aiohttp's own look-up would read `.netrc` for every call.)"""
+    return None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(scheme)
