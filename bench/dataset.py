@@ -1,0 +1,230 @@
+"""Tasks on disk: which directories are tasks, what they say of themselves, what is wrong, and which are meant."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InvalidInput, Problem
+from bench.nearest import did_you_mean, nearest
+
+LAYERS = ("regression", "workflow")
+"""`[metadata].evaluation_layer` of a task under `buzz-dataset/` (SEED.md row C3)."""
+
+TASK_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
+"""What Harbor takes as `[task].name` (HARBOR.md section 2.2); it refuses any other name, and one with `..`."""
+
+NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task directory, resolved. `name` is `[task].name`, else the directory's name."""
+
+    name: str
+    directory: Path
+    layer: str | None = None
+    """Its evaluation layer; None outside `buzz-dataset/`."""
+    agent_timeout_s: float | None = None
+    """`[agent].timeout_sec`; None means that the task sets no limit."""
+    environment: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """`[environment]`, as it stands in task.toml."""
+    verifier_environment: Mapping[str, Any] | None = field(default=None, repr=False)
+    """`[verifier.environment]`; None where the verifier has none of its own."""
+    network_modes: tuple[str | None, ...] = ()
+    """What environment, agent and verifier declare as `network_mode`; None where unsaid."""
+    users: tuple[str | int | None, ...] = ()
+    """The users that agent and verifier run as; None where unsaid."""
+    has_solution: bool = False
+    """Whether Harbor's oracle finds one: for the task, or for each of its steps."""
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The tasks under a path, by directory name. `single` means that the path is itself a task."""
+
+    path: Path
+    single: bool
+    buzz: bool
+    tasks: tuple[Task, ...]
+
+
+def read(path: Path, buzz_root: Path) -> Dataset:
+    """The tasks at a path: a task, or a folder of them (one level). Raises InvalidInput where there are none.
+
+    Under `buzz_root` they are Buzz tasks, which say their name and layer. What is wrong with a task is in its
+    `problems`; nothing of the path is imported, run or written.
+    """
+    shown, resolved = str(path), path.resolve()
+    if not resolved.exists():
+        raise InvalidInput.of(shown, "no such path", _similar_sibling(path))
+    if not resolved.is_dir():
+        raise InvalidInput.of(shown, "is a file; give a task's directory, or a folder of tasks")
+    buzz = resolved.is_relative_to(buzz_root.resolve())
+    single = (resolved / "task.toml").is_file()
+    try:
+        entries = [resolved] if single else sorted(resolved.iterdir())
+    except OSError as error:
+        raise InvalidInput.of(shown, f"can't be read: {error.strerror}") from None
+    directories = [entry for entry in entries if (entry / "task.toml").is_file()]
+    if not directories:
+        below = next(iter(sorted(resolved.glob("*/*/task.toml"))), None)
+        fix = f"tasks are looked for one level down: is it {path / below.parent.parent.name}" if below else ""
+        raise InvalidInput.of(shown, "no tasks found: neither a task.toml in it nor in a directory of it", fix)
+    tasks = tuple(_task(directory, path if single else path / directory.name, buzz) for directory in directories)
+    return Dataset(resolved, single, buzz, tuple(_with_duplicates(tasks, path)))
+
+
+def _similar_sibling(path: Path) -> str:
+    parent = path.parent
+    names = [d.name for d in parent.iterdir() if d.is_dir()] if parent.is_dir() else []
+    near = did_you_mean(path.name, names)
+    return near and f"{near} in {parent}"
+
+
+def _task(directory: Path, shown: Path, buzz: bool) -> Task:
+    file = f"{shown / 'task.toml'}"
+    try:
+        values = tomllib.loads((directory / "task.toml").read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        where = f"{file}:{line[1]}" if line else file
+        reason = re.sub(r" \(at .*\)$", "", str(error))
+        return Task(directory.name, directory, problems=(Problem(where, f"not valid TOML: {reason}"),))
+    except UnicodeDecodeError:
+        return Task(directory.name, directory, problems=(Problem(file, "not valid TOML: not UTF-8 text"),))
+    except OSError as error:
+        return Task(directory.name, directory, problems=(Problem(file, f"can't be read: {error.strerror}"),))
+    name, layer = _get(values, "task", "name"), _get(values, "metadata", "evaluation_layer")
+    timeout = _get(values, "agent", "timeout_sec")
+    problems = [*_name_faults(file, name, buzz), *_file_faults(directory, shown, values)]
+    if buzz:
+        problems += _layer_faults(file, layer)
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
+        problems.append(Problem(file, f"[agent].timeout_sec: {timeout!r} is no number of seconds above 0"))
+        timeout = None
+    return Task(
+        name=name if isinstance(name, str) and name else directory.name,
+        directory=directory,
+        layer=layer if buzz and layer in LAYERS else None,
+        agent_timeout_s=timeout,
+        environment=_table(values, "environment"),
+        verifier_environment=_table(values, "verifier").get("environment"),
+        network_modes=(_network(values), *(_get(values, phase, "network_mode") for phase in ("agent", "verifier"))),
+        users=tuple(_get(values, phase, "user") for phase in ("agent", "verifier")),
+        has_solution=_has_solution(directory, values),
+        problems=tuple(problems),
+    )
+
+
+def _table(values: dict[str, Any], section: str) -> dict[str, Any]:
+    table = values.get(section)
+    return table if isinstance(table, dict) else {}
+
+
+def _get(values: dict[str, Any], section: str, key: str) -> Any:
+    return _table(values, section).get(key)
+
+
+def _name_faults(file: str, name: Any, buzz: bool) -> Iterator[Problem]:
+    if name is None:
+        if buzz:
+            yield Problem(file, "[task].name: is missing", "give it a name such as buzz/hello")
+    elif not isinstance(name, str) or not TASK_NAME.fullmatch(name) or ".." in name:
+        yield Problem(file, f"[task].name: {name!r} is no task name", "its form is org/name, such as buzz/hello")
+
+
+def _layer_faults(file: str, layer: Any) -> Iterator[Problem]:
+    if layer not in LAYERS:
+        what = "is missing" if layer is None else f"unknown layer {layer!r}"
+        yield Problem(file, f"[metadata].evaluation_layer: {what}; it is {' or '.join(LAYERS)}")
+
+
+def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterator[Problem]:
+    """What makes Harbor leave a directory out without a word (HARBOR.md section 2.1)."""
+    if not (directory / "environment").is_dir() and not _get(values, "environment", "docker_image"):
+        yield Problem(str(shown), "has neither an environment/ directory nor [environment].docker_image")
+    if values.get("steps"):
+        return
+    if not (directory / "instruction.md").is_file():
+        yield Problem(str(shown), "has no instruction.md")
+    if not any((directory / "tests" / name).is_file() for name in ("test.sh", "test.bat")):
+        yield Problem(str(shown), "has no tests/test.sh")
+
+
+def _has_solution(directory: Path, values: dict[str, Any]) -> bool:
+    listed = values.get("steps")
+    steps = [step.get("name") for step in listed if isinstance(step, dict)] if isinstance(listed, list) else []
+    places = [directory / "steps" / str(name) for name in steps]
+    return any(
+        folders and all((folder / "solution" / "solve.sh").is_file() for folder in folders)
+        for folders in ([directory], places)
+    )
+
+
+def _network(values: dict[str, Any]) -> str | None:
+    """The environment's mode; `allow_internet` is what older tasks say (HARBOR.md section 2.2)."""
+    if mode := _get(values, "environment", "network_mode"):
+        return str(mode)
+    allowed = _get(values, "environment", "allow_internet")
+    return None if allowed is None else "public" if allowed else "no-network"
+
+
+def _with_duplicates(tasks: Sequence[Task], shown: Path) -> Iterator[Task]:
+    first: dict[str, Task] = {}
+    for task in tasks:
+        other = first.setdefault(task.name, task)
+        if other is task:
+            yield task
+            continue
+        where = str(shown / task.directory.name / "task.toml")
+        problem = Problem(where, f"[task].name: {task.name} is also the name of {other.directory.name}")
+        yield replace(task, problems=(*task.problems, problem))
+
+
+def select(
+    dataset: Dataset, include: Sequence[str] = (), exclude: Sequence[str] = (), layer: str | None = None
+) -> tuple[tuple[Task, ...], tuple[Problem, ...]]:
+    """The tasks that globs and layer choose, and what is wrong with the choice.
+
+    A glob matches, case-sensitively, a task's name or its directory's (SEED.md row C2); one that matches nothing is
+    an error, of an exclusion as well.
+    """
+    problems = [
+        _unmatched(dataset, option, glob)
+        for option, globs in (("--include-task", include), ("--exclude-task", exclude))
+        for glob in globs
+        if not any(_matches(task, glob) for task in dataset.tasks)
+    ]
+    chosen = tuple(
+        task
+        for task in dataset.tasks
+        if (not include or any(_matches(task, glob) for glob in include))
+        and not any(_matches(task, glob) for glob in exclude)
+        and (layer is None or task.layer == layer)
+    )
+    if not chosen and not problems:
+        given = [f"--include-task {g}" for g in include] + [f"--exclude-task {g}" for g in exclude]
+        given += [f"--layer {layer}"] if layer else []
+        problems.append(Problem(" ".join(given), f"selects none of the {len(dataset.tasks)} tasks"))
+    return chosen, tuple(problems)
+
+
+def _matches(task: Task, glob: str) -> bool:
+    return fnmatchcase(task.name, glob) or fnmatchcase(task.directory.name, glob)
+
+
+def _unmatched(dataset: Dataset, option: str, glob: str) -> Problem:
+    wanted = glob.replace("*", "").replace("?", "")
+    near = nearest(wanted, [task.directory.name for task in dataset.tasks])
+    if near:
+        return Problem(f"{option} {glob}", "matches no task", f"the nearest are {', '.join(near)}")
+    first = [task.directory.name for task in dataset.tasks[:NAMES_SHOWN]]
+    more = ", …" if len(dataset.tasks) > NAMES_SHOWN else ""
+    return Problem(f"{option} {glob}", "matches no task", f"there are {', '.join(first)}{more}")

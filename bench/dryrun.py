@@ -1,0 +1,119 @@
+"""What a dry run prints: the plan as comments and the `harbor run` commands, so that the whole is a shell script."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.budget import of_team, said
+from bench.estimate import summary, wall_s
+from bench.faults import shown
+from bench.harborjob import harbor_arguments, overrides
+from bench.plan import JobPlan, Plan
+
+ENVIRONMENT = {"HARBOR_TELEMETRY": "off"}
+"""Of the printed commands: Harbor reports each command to a third party otherwise."""
+
+
+def render(plan: Plan) -> str:
+    """The dry run of a plan: as text, or with `--json` as one JSON object."""
+    if plan.options.json:
+        return json.dumps(_object(plan), indent=2)
+    return "\n".join([*(f"# {line}" for line in _lines(plan)), *(_command(plan, job) for job in plan.jobs)])
+
+
+def _lines(plan: Plan) -> list[str]:
+    lines = ["A dry run: nothing is started or written.", f"tasks        {summary(plan)}"]
+    lines.append(f"             {_tasks(plan)}")
+    lines += [f"job          {job.name}: {_attempts(job)}, {job.n_concurrent} at a time" for job in plan.jobs]
+    lines += _team(plan)
+    lines += [
+        f"stack        {plan.stack}",
+        f"environment  {plan.environment}",
+        f"stages       {', '.join(_stages(plan))}",
+    ]
+    if given := overrides(plan):
+        listed = ", ".join(f"{name} {value}" for name, value in given.items())
+        lines.append(f"note         {listed}: a run with other resources is not fit for a leaderboard")
+    if unfit := plan.extras.unfit:
+        lines.append(f"note         {', '.join(unfit)}: other times or resources, not fit for a leaderboard")
+    if plan.options.fresh:
+        lines.append("note         --fresh would drop the stack's data first")
+    return lines
+
+
+def _team(plan: Plan) -> list[str]:
+    condition = plan.condition
+    if condition.path is None:
+        return [f"agent        {plan.agent}, Harbor's own, in a team's place", "model        none"]
+    team = ", ".join(f"{agent.name} ({agent.model}, {agent.harness})" for agent in condition.agents)
+    return [
+        f"condition    {condition.name}, sha256 {condition.sha256}, from {shown(condition.path)}",
+        f"team         {team}",
+        f"budget       of each trial: {said(of_team(condition), condition.timeout_seconds)}",
+        f"model        {_model(plan)}",
+    ]
+
+
+def _tasks(plan: Plan) -> str:
+    if plan.n_tasks is None:
+        job = plan.jobs[0]
+        chosen = [f"only {glob}" for glob in job.include] + [f"without {glob}" for glob in job.exclude]
+        return ", ".join(chosen) or "all of them"
+    return ", ".join(task.directory.name for job in plan.jobs for task in job.tasks)
+
+
+def _attempts(job: JobPlan) -> str:
+    attempts = f"{job.attempts} attempt{'s' if job.attempts > 1 else ''} of each task"
+    return attempts if job.trials is None else f"{attempts}, {job.trials} trial{'s' if job.trials > 1 else ''}"
+
+
+def _model(plan: Plan) -> str:
+    if plan.rehearsal:
+        return f"scripted ({plan.rehearsal}): a rehearsal proves the plumbing and measures no model"
+    keys = f", keys from {', '.join(plan.key_variables)}" if plan.key_variables else ", no key"
+    return ", ".join(f"{e.name} at {e.base_url}" for e in plan.endpoints.values()) + keys
+
+
+def _stages(plan: Plan) -> list[str]:
+    stages = ["keys", "env", *(["xbuild"] if plan.needs_agents else []), "up", "schema"]
+    return [*stages, *(["gui"] if plan.options.gui else []), "run"]
+
+
+def _command(plan: Plan, job: JobPlan) -> str:
+    harbor = shown(Path(sys.executable).parent / "harbor")
+    words = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
+    return shlex.join([*words, harbor, *harbor_arguments(plan, job)])
+
+
+def _object(plan: Plan) -> dict[str, Any]:
+    return {
+        "dry_run": True,
+        "rehearsal": plan.rehearsal,
+        "condition": plan.condition.name,
+        "condition_sha256": plan.condition_sha256,
+        "stack": plan.stack,
+        "environment": plan.environment,
+        "stages": _stages(plan),
+        "n_tasks": plan.n_tasks,
+        "agent": plan.agent,
+        "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
+        "at_most_seconds": None if plan.n_tasks is None or math.isinf(longest := wall_s(plan)) else round(longest),
+        "jobs": [
+            {
+                "name": job.name,
+                "directory": str(job.directory),
+                "attempts": job.attempts,
+                "dataset": job.dataset,
+                "tasks": [task.name for task in job.tasks],
+                "trials": job.trials,
+                "command": _command(plan, job),
+            }
+            for job in plan.jobs
+        ],
+    }

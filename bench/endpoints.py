@@ -1,0 +1,164 @@
+"""Where a team's models are reached: a file maps each endpoint's name to a provider and its key's variable.
+
+The form is the reference's (SEED.md row K4): `{"claude-sonnet-4-6": {"provider": "anthropic", "api_key_env":
+"ANTHROPIC_API_KEY"}}`, with an optional `base_url`. Without `api_key_env` no key is sent (a local server).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+from bench import faults
+from bench.errors import InvalidInput, Problem, raise_problems
+from bench.nearest import did_you_mean
+
+type Dialect = Literal["anthropic", "openai"]
+type Provider = Literal["anthropic", "openai", "scripted", "replay"]
+
+BASE_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+"""As each provider's own clients take it: with `/v1` for OpenAI, without for Anthropic."""
+
+BASE_URL_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_COMPAT_BASE_URL"}
+"""How the reference's files say it, under `env` (BUZZ.md section 5)."""
+
+SCRIPTED = "scripted"
+"""The endpoint that every rehearsal has; no file names it."""
+
+FIELDS = ("provider", "base_url", "api_key_env", "env")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One place that answers model calls. `scripted` and `replay` have neither `base_url` nor `api_key_env`."""
+
+    name: str
+    provider: Provider
+    dialect: Dialect
+    base_url: str | None
+    api_key_env: str | None = None
+
+
+def for_team(names: Collection[str], path: Path, *, rehearsal: bool) -> dict[str, Endpoint]:
+    """The endpoints that a roster names, from an endpoint file. Raises InvalidInput with every fault.
+
+    In a rehearsal each is replaced by a scripted one of the same dialect; a team that names only `scripted` needs
+    no file.
+    """
+    if rehearsal and set(names) == {SCRIPTED}:
+        return {SCRIPTED: _scripted(SCRIPTED, "anthropic")}
+    known = load(path)
+    if rehearsal:
+        known = {name: _scripted(name, endpoint.dialect) for name, endpoint in known.items()}
+        known[SCRIPTED] = _scripted(SCRIPTED, "anthropic")
+    raise_problems(_unknown(name, known, path) for name in names if name not in known)
+    return {name: known[name] for name in names}
+
+
+def _scripted(name: str, dialect: Dialect) -> Endpoint:
+    return Endpoint(name, "scripted", dialect, None)
+
+
+def _unknown(name: str, known: Collection[str], path: Path) -> Problem:
+    if name == SCRIPTED:
+        return Problem("", "the endpoint scripted answers only in a rehearsal", "add --rehearsal")
+    listed = ", ".join(sorted(known)) or "none"
+    return Problem(
+        faults.shown(path), f"no endpoint {name}, which the manifest names; it has {listed}", did_you_mean(name, known)
+    )
+
+
+def load(path: Path) -> dict[str, Endpoint]:
+    """All endpoints of a file. Raises InvalidInput with every fault, each with its file and field."""
+    shown = faults.shown(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_duplicates)
+    except FileNotFoundError:
+        raise InvalidInput.of(shown, "no such endpoint file") from None
+    except IsADirectoryError:
+        raise InvalidInput.of(shown, "is a directory, not an endpoint file") from None
+    except OSError as error:
+        raise InvalidInput.of(shown, f"the endpoint file can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput.of(shown, "this endpoint file is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput.of(f"{shown}:{error.lineno}", f"not valid JSON: {error.msg}") from None
+    except _Duplicate as error:
+        raise InvalidInput.of(shown, f"{error} is given twice") from None
+    if not isinstance(data, dict):
+        raise InvalidInput.of(shown, "an endpoint file is an object that maps names to endpoints")
+    raise_problems(problem for name, given in data.items() for problem in _faults(shown, name, given))
+    return {name: _endpoint(name, given) for name, given in data.items()}
+
+
+class _Duplicate(Exception):
+    """A name given twice in one object."""
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise _Duplicate(next(name for n, (name, _) in enumerate(pairs) if name in dict(pairs[:n])))
+    return data
+
+
+def _faults(shown: str, name: str, given: Any) -> Iterator[Problem]:
+    if not isinstance(given, dict):
+        yield Problem(shown, f"{name}: an endpoint is an object with a provider")
+        return
+    for field in given.keys() - set(FIELDS):
+        yield Problem(shown, f"{name}.{field}: unknown field", did_you_mean(field, FIELDS))
+    provider = given.get("provider")
+    if provider not in BASE_URLS:
+        what = "is missing" if provider is None else f"{provider!r} is not supported"
+        yield Problem(
+            shown,
+            f"{name}.provider: {what}; it is anthropic or openai",
+            "an OpenAI-compatible server is openai with its base_url",
+        )
+        return
+    variable = given.get("api_key_env")
+    if variable is not None and not (isinstance(variable, str) and VARIABLE.fullmatch(variable)):
+        # The value is not shown: it may be the key itself.
+        yield Problem(shown, f"{name}.api_key_env: is not a variable's name", "name the variable, not its value")
+    environment = given.get("env") or {}
+    if not isinstance(environment, dict):
+        yield Problem(shown, f"{name}.env: is not an object of variables")
+        return
+    for other in environment.keys() - {BASE_URL_VARIABLES[provider]}:
+        yield Problem(shown, f"{name}.env.{other}: has no effect here", "give base_url, or remove it")
+    url = _base_url(provider, given)
+    if fault := _url_fault(url):
+        yield Problem(shown, f"{name}.base_url: {fault}")
+
+
+def _url_fault(url: Any) -> str | None:
+    if not isinstance(url, str):
+        return f"{url!r} is no http or https address"
+    try:
+        parts = urlsplit(url)
+        port_is_fine = parts.port is None or parts.port > 0
+    except ValueError:
+        return f"{url!r} is no http or https address"
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not port_is_fine or parts.query:
+        return f"{url!r} is no http or https address"
+    if parts.username or parts.password:
+        return "holds a user or a password; keys are given by api_key_env alone"
+    return None
+
+
+def _base_url(provider: str, given: Mapping[str, Any]) -> Any:
+    named = (given.get("env") or {}).get(BASE_URL_VARIABLES[provider])
+    return given.get("base_url") or named or BASE_URLS[provider]
+
+
+def _endpoint(name: str, given: Mapping[str, Any]) -> Endpoint:
+    provider = cast(Dialect, given["provider"])
+    url = str(_base_url(provider, given)).rstrip("/")
+    return Endpoint(name, provider, provider, url, given.get("api_key_env"))

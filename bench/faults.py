@@ -1,0 +1,35 @@
+"""Problems gathered on the way, so that all are told at once, and paths as people know them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.errors import InvalidInput, Problem
+
+
+class Faults(list[Problem]):
+    """The problems found so far."""
+
+    def catch[T](self, make: Callable[[], T]) -> T | None:
+        """What `make` gives, or None where it has problems, which are kept."""
+        try:
+            return make()
+        except InvalidInput as error:
+            self.extend(error.problems)
+            return None
+
+    def number(self, option: str, given: int | str | None, *, least: int = 1, most: int = 999_999) -> int | None:
+        """A whole number within the bounds; None where none was given, or where what was given is none."""
+        if given is None:
+            return None
+        if not re.fullmatch(r"[0-9]{1,6}", str(given)) or not least <= int(given) <= most:
+            self.append(Problem(option, f"{given} is not a whole number from {least} to {most}"))
+            return None
+        return int(given)
+
+
+def shown(path: Path) -> str:
+    """A path for a message: relative where it lies under the current directory."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

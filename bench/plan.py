@@ -1,0 +1,196 @@
+"""What a command will do, decided before anything starts or is written: options in, a frozen plan out.
+
+Everything that a person can get wrong is found here, all at once (exit 2), and with it what the machine lacks
+(exit 3). Nothing is chosen by silent probing: the plan says stack, harness and environment (DESIGN decision 2).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import baseline, extras, harbortask, plan_jobs
+from bench import endpoints as endpoint_files
+from bench import manifest as manifests
+from bench import plan_checks as checks
+from bench.endpoints import SCRIPTED, Endpoint
+from bench.errors import Problem, raise_problems
+from bench.extras import Extras
+from bench.faults import Faults
+from bench.manifest import Condition
+from bench.nearest import did_you_mean
+from bench.plan_jobs import JobPlan as JobPlan
+from bench.selection import choose
+from bench.settings import ROOT
+
+DEFAULT_MANIFEST = "manifests/tb-cobol-sonnet-haiku.yaml"
+DEFAULT_ENDPOINTS = "manifests/endpoints/anthropic-live.json"
+REHEARSAL_MANIFEST = "manifests/rehearsal.yaml"
+DEFAULT_SCRIPT = "good"
+STACKS = ("embedded", "compose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a person asked for. Relative paths count from the current directory; `root` is the project's folder.
+
+    Numbers may come as the text that was typed: what is no number is the plan's to say.
+    """
+
+    dataset: str | None = None
+    path: Path | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    layer: str | None = None
+    attempts: int | str | None = None
+    manifest: Path | None = None
+    endpoint_config: Path | None = None
+    n_concurrent: int | str = 4
+    jobs_dir: Path = ROOT / "jobs"
+    job_name: str | None = None
+    rehearsal: bool = False
+    script: str | None = None
+    stack: str | None = None
+    environment: str | None = None
+    agent: str | None = None
+    n_tasks: int | str | None = None
+    agent_kwarg: tuple[str, ...] = ()
+    environment_kwarg: tuple[str, ...] = ()
+    max_retries: int | str | None = None
+    harbor_config: Path | None = None
+    upload: bool = False
+    gui: bool = False
+    fresh: bool = False
+    dry_run: bool = False
+    json: bool = False
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    root: Path = ROOT
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will run.
+
+    `rehearsal` is the script's name, or None; `agent` is the one of Harbor's that plays in a team's place, or None;
+    `n_tasks` counts all tasks under a local path.
+    """
+
+    jobs: tuple[JobPlan, ...]
+    stack: str
+    environment: str
+    rehearsal: str | None
+    condition: Condition
+    endpoints: Mapping[str, Endpoint]
+    endpoint_config: Path | None
+    n_tasks: int | None
+    options: Options
+    agent: str | None
+    extras: Extras
+
+    @property
+    def condition_sha256(self) -> str:
+        return self.condition.sha256
+
+    @property
+    def needs_agents(self) -> bool:
+        """Whether real agents have to be built for it."""
+        return any(agent.harness != "builtin" for agent in self.condition.agents)
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The variables that hold the keys of the endpoints that the roster uses, each once."""
+        used = (endpoint.api_key_env for endpoint in self.endpoints.values())
+        return tuple(dict.fromkeys(name for name in used if name))
+
+
+def make(options: Options) -> Plan:
+    """The plan for the options. Raises InvalidInput or MachineLacks with all problems; writes and starts nothing.
+
+    A dry run plans the same, but asks for nothing that only a run needs: no key, no Docker, no sandbox, and not what
+    Harbor says of the tasks, which takes longer than all the rest.
+    """
+    faults = Faults()
+    rehearsal = _script(options, faults)
+    selection = choose(options, faults)
+    condition, endpoints, endpoint_config = _terms(options, rehearsal, faults)
+    environment = options.environment or ("sandbox" if rehearsal else "docker")
+    known = [*checks.environment_problems(environment)]
+    faults += known
+    stack = _stack(options, condition, faults)
+    harbors = extras.read(options, faults)
+    if not known:
+        faults += extras.problems(harbors, environment, options.agent)
+    jobs = plan_jobs.make(options, selection, condition, faults)
+    faults += checks.combination_problems(options.upload, rehearsal, options.gui, stack)
+    tasks = selection.tasks if selection else ()
+    if environment == "sandbox":
+        faults += checks.sandbox_problems(tasks, modelless=rehearsal is not None or options.agent is not None)
+    if condition:
+        faults += checks.deadline_problems(tasks, condition, harbors.config)
+        if rehearsal:
+            faults += checks.script_problems(tasks, rehearsal, condition)
+    if options.agent == "oracle":
+        faults += baseline.solution_problems(tasks)
+    if not options.dry_run:
+        faults += harbortask.problems(task for task in tasks if not task.problems)
+        faults += checks.key_problems(endpoints, endpoint_config, options.environ)
+        faults += checks.machine_problems(condition, stack, environment, options.environ, upload=options.upload)
+    raise_problems(faults)
+    assert condition
+    return Plan(
+        jobs=jobs,
+        stack=stack,
+        environment=environment,
+        rehearsal=rehearsal,
+        condition=condition,
+        endpoints=endpoints,
+        endpoint_config=endpoint_config,
+        n_tasks=len(selection.dataset.tasks) if selection and selection.dataset else None,
+        options=options,
+        agent=options.agent,
+        extras=harbors,
+    )
+
+
+def _script(options: Options, faults: Faults) -> str | None:
+    if options.agent:
+        return None  # What --rehearsal would be for is said with the baseline's other faults.
+    if options.rehearsal:
+        return options.script or DEFAULT_SCRIPT
+    if options.script:
+        faults.append(Problem("--script", "only a rehearsal follows a script", "add --rehearsal"))
+    return None
+
+
+def _terms(
+    options: Options, rehearsal: str | None, faults: Faults
+) -> tuple[Condition | None, Mapping[str, Endpoint], Path | None]:
+    """The condition, its endpoints and the file that they are from."""
+    if options.agent:
+        faults += baseline.problems(options)
+        return baseline.condition(options.agent), {}, None
+    manifest = options.manifest or options.root / (REHEARSAL_MANIFEST if rehearsal else DEFAULT_MANIFEST)
+    condition = faults.catch(lambda: manifests.load(manifest))
+    path = options.endpoint_config or options.root / DEFAULT_ENDPOINTS
+    if condition is None:
+        if options.endpoint_config:
+            faults.catch(lambda: endpoint_files.load(path))
+        return None, {}, None
+    names = condition.endpoints
+    found = faults.catch(lambda: endpoint_files.for_team(names, path, rehearsal=options.rehearsal))
+    scripted = options.rehearsal and set(names) == {SCRIPTED}
+    return condition, found or {}, None if scripted else path.absolute()
+
+
+def _stack(options: Options, condition: Condition | None, faults: Faults) -> str:
+    if options.stack and options.stack not in STACKS:
+        fix = did_you_mean(options.stack, STACKS)
+        faults.append(Problem("--stack", f"unknown stack {options.stack!r}; it is {' or '.join(STACKS)}", fix))
+    if options.stack:
+        return options.stack
+    builtin = condition is None or set(condition.harnesses) <= {"builtin"}
+    return "embedded" if options.rehearsal or builtin else "compose"

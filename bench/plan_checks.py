@@ -1,0 +1,148 @@
+"""What stands in a plan's way: keys, scripts, deadlines, environments, and what this machine lacks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.dataset import Task
+from bench.endpoints import Endpoint
+from bench.errors import InvalidInput, Problem
+from bench.faults import shown
+from bench.manifest import RUNNABLE_HARNESSES, Condition
+from bench.nearest import did_you_mean
+from bench.upload import problem as upload_problem
+
+HARBOR_ENVIRONMENTS = (  # noqa: SIM905  (a list would be a line for each)
+    "docker sbx podman daytona e2b modal runloop langsmith ec2 gke ack openshift novita apple-container singularity "
+    "islo tensorlake cwsandbox use-computer cua-cloud blaxel opensandbox beam skypilot hf-sandbox hyperbrowser "
+    "vercel runta prime kata mosaic smol sail kernel snowflake boxd superserve aca-sandbox"
+).split()
+"""Harbor 0.26's `EnvironmentType`, which a contract test holds this to: importing it takes longer than a dry run."""
+
+ENVIRONMENTS = ("sandbox", *HARBOR_ENVIRONMENTS)
+
+WAYS_ON = (
+    "set it, or go on without a key: --rehearsal, or a local model with --manifest manifests/builtin-solo-local.yaml "
+    "--endpoint-config manifests/endpoints/local.json"
+)
+
+
+def environment_problems(environment: str) -> Iterator[Problem]:
+    """Whether there is such an environment."""
+    if environment not in ENVIRONMENTS:
+        known = did_you_mean(environment, ENVIRONMENTS) or f"it is one of {', '.join(ENVIRONMENTS)}"
+        yield Problem("--environment/-e", f"unknown environment {environment!r}", known)
+
+
+def deadline_problems(
+    tasks: Sequence[Task], condition: Condition, harbor_config: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Tasks in which nothing is left for work (DESIGN decision 7), Harbor's multipliers applied."""
+    from bench.trial.deadline import task_timeout_s, work_limit
+
+    for task in tasks if condition.agents else ():
+        timeout_s = task_timeout_s(harbor_config, {"agent": {"timeout_sec": task.agent_timeout_s}})
+        try:
+            work_limit(trial_budget_s=condition.timeout_seconds, task_timeout_s=timeout_s)
+        except InvalidInput as error:
+            yield from (Problem(task.name, found.what, found.fix) for found in error.problems)
+
+
+def combination_problems(upload: bool, rehearsal: str | None, gui: bool, stack: str) -> Iterator[Problem]:
+    """Options that don't go together with what runs."""
+    if upload and rehearsal:
+        yield Problem("--upload", "a rehearsal measures nothing and can't be uploaded", "leave out one of the two")
+    if gui and stack != "compose":
+        yield Problem("--gui", "the desktop app needs the Docker stack", "add --stack compose")
+
+
+def script_problems(tasks: Sequence[Task], script: str, condition: Condition) -> Iterator[Problem]:
+    """Tasks without the script, scripts with faults, and scripts that are not for this roster."""
+    from bench.gateway.script import load_script
+
+    names = {name for agent in condition.agents for name in (agent.member, agent.name)}
+    lead = condition.orchestrator
+    missing = []
+    for task in tasks:
+        file = task.directory / "rehearsal" / f"{script}.yaml"
+        if not file.is_file():
+            missing.append(task.directory.name)
+            continue
+        try:
+            parts = load_script(file.read_text(encoding="utf-8"), shown(file)).root.keys()
+        except InvalidInput as error:
+            yield from error.problems
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            yield Problem(shown(file), f"the script can't be read: {error}")
+            continue
+        if strangers := parts - names:
+            what = f"is for {_listed(strangers)}, whom the roster of {condition.name} lacks"
+            yield Problem(shown(file), what, f"it has {_listed(names)}")
+        elif not parts & {lead.member, lead.name}:
+            yield Problem(shown(file), f"has no steps for {lead.name}, the orchestrator of {condition.name}")
+    if missing:
+        yield Problem("--rehearsal", f"no rehearsal/{script}.yaml in {_listed(missing)}", "leave them out with -x")
+
+
+def sandbox_problems(tasks: Sequence[Task], *, modelless: bool) -> Iterator[Problem]:
+    """Tasks that the sandbox refuses, by name and with all reasons; without a model a network is none (DESIGN 10)."""
+    from bench.sandbox.definition import network_refusal, refusals, user_refusal
+
+    for task in tasks:
+        found = refusals(task.directory / "environment", task.environment)
+        if task.verifier_environment is not None:
+            own = refusals(task.directory / "tests", task.verifier_environment)
+            found += [f"has a verifier that {reason}" for reason in own]
+        found += [reason for reason in (user_refusal(task.users),) if reason]
+        if not modelless and (reason := network_refusal(task.network_modes)):
+            found.append(reason)
+        for reason in found:
+            yield Problem(task.name, reason, "use another environment, such as -e docker")
+
+
+def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Variables of keys that are not set, with the endpoints that need them."""
+    missing: dict[str, list[str]] = {}
+    for endpoint in endpoints.values():
+        if endpoint.api_key_env and not environ.get(endpoint.api_key_env, "").strip():
+            missing.setdefault(endpoint.api_key_env, []).append(endpoint.name)
+    for variable, names in missing.items():
+        who = "endpoint" if len(names) == 1 else "endpoints"
+        yield Problem(f"{who} {', '.join(names)} ({shown(file) if file else ''})", f"{variable} is not set", WAYS_ON)
+
+
+def machine_problems(
+    condition: Condition | None, stack: str, environment: str, environ: Mapping[str, str], *, upload: bool
+) -> Iterator[Problem]:
+    """What a run needs and this machine, or this version, lacks (exit 3)."""
+    if upload and (not_logged_in := upload_problem(environ)):
+        yield not_logged_in
+    if condition:
+        missing = [harness for harness in condition.harnesses if harness not in RUNNABLE_HARNESSES]
+        if missing:
+            yield Problem(
+                condition.name,
+                f"agents of harness {_listed(missing)} can't run yet, only be dry-run",
+                "use harness: builtin, as manifests/builtin-lead-two-workers.yaml does",
+                lacks=True,
+            )
+            return
+        for name in condition.unenforced:
+            yield Problem(condition.name, f"nobody holds to {name} yet", "use max_tokens", lacks=True)
+    if stack == "compose":
+        yield Problem("--stack compose", "the Docker stack is not there yet", "use --stack embedded", lacks=True)
+    if environment == "sandbox":
+        from bench.sandbox import probe
+
+        if found := probe.problem():
+            yield found
+    if environment == "docker" and not shutil.which("docker", path=environ.get("PATH")):
+        yield Problem("-e docker", "there is no docker command", "install Docker, or use -e sandbox", lacks=True)
+
+
+def _listed(names: Sequence[str] | set[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,111 @@
+"""YAML that people write, read strictly: a value's line is known, and a key given twice is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench import faults
+from bench.errors import InvalidInput, Problem, raise_problems
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's where PyYAML was built with it: a tenth of the time."""
+
+type Field = tuple[str | int, ...]
+"""The way to a value: `("roster", 0, "prompt")`."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's data and where each value stands. `shown` is the path as messages name it."""
+
+    shown: str
+    data: Any
+    lines: dict[Field, int]
+
+    def problem(self, field: Field, what: str, fix: str = "") -> Problem:
+        """A problem of one field, with the file and the line of the value or the nearest thing around it."""
+        nearest = next(self.lines[field[:n]] for n in range(len(field), -1, -1) if field[:n] in self.lines)
+        return Problem(f"{self.shown}:{nearest}", f"{dotted(field)}: {what}" if field else what, fix)
+
+
+def dotted(field: Field) -> str:
+    """The way as people write it: `roster[0].prompt.sha256`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in field).removeprefix(".")
+
+
+def read(path: Path, *, what: str) -> Document:
+    """The YAML mapping in a file, `what` naming its kind in messages.
+
+    Raises InvalidInput for a file that can't be read, for broken YAML (with its line) and for duplicate keys.
+    """
+    shown = faults.shown(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidInput.of(shown, f"no such {what}") from None
+    except IsADirectoryError:
+        raise InvalidInput.of(shown, f"is a directory, not a {what}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput.of(shown, f"this {what} is not UTF-8 text") from None
+    except OSError as error:
+        raise InvalidInput.of(shown, f"the {what} can't be read: {error.strerror}") from None
+    return parse(text, shown=shown, what=what)
+
+
+def parse(text: str, *, shown: str, what: str) -> Document:
+    """The mapping in a text, as `read` gives it."""
+    try:
+        loader = LOADER(text)
+        try:
+            root = loader.get_single_node()
+            if not isinstance(root, yaml.MappingNode):
+                raise InvalidInput.of(shown, f"a {what} is a mapping of fields to values")
+            # Looked at first: constructing the data rewrites merged mappings (`<<`).
+            lines: dict[Field, int] = {}
+            raise_problems(_walk(root, (), shown, lines, set()))
+            data = loader.construct_document(root)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{shown}:{mark.line + 1}" if mark else shown
+        raise InvalidInput.of(where, f"not valid YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise InvalidInput.of(shown, f"not valid YAML: {str(error).splitlines()[0]}") from None
+    return Document(shown, data, lines)
+
+
+def _walk(
+    node: yaml.Node,
+    at: Field,
+    shown: str,
+    lines: dict[Field, int],
+    walked: set[int],
+    within: frozenset[int] = frozenset(),
+) -> Iterator[Problem]:
+    line = node.start_mark.line + 1
+    lines.setdefault(at, line)
+    # An alias (`*name`) repeats a node: its line is known already, and one that holds itself has no end.
+    if id(node) in within:
+        yield Problem(f"{shown}:{line}", f"{dotted(at)}: refers to itself")
+    if id(node) in walked:
+        return
+    walked.add(id(node))
+    within |= {id(node)}
+    if isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            yield from _walk(item, (*at, number), shown, lines, walked, within)
+    elif isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            key, line = str(key_node.value), key_node.start_mark.line + 1
+            if key in seen:
+                yield Problem(f"{shown}:{line}", f"{dotted((*at, key))}: given twice, first on line {seen[key]}")
+            seen[key] = line
+            lines[(*at, key)] = line
+            yield from _walk(value_node, (*at, key), shown, lines, walked, within)
