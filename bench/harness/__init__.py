@@ -1,0 +1,1 @@
+"""How a roster member runs: the agent loop, its tools, and the requests it makes."""

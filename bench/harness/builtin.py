@@ -1,0 +1,141 @@
+"""The agent loop of the harness `builtin`: mentions come in, the model acts through tools until it has no more to do.
+
+One loop for each agent. Mentions that arrive during a turn make the next one, in order of arrival. The conversation is
+kept over the turns; `bench.harness.context` keeps it within the window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bench.harness import context, prompt
+from bench.harness.bounds import Conduct, TeamEnded
+from bench.harness.directory import Directory
+from bench.harness.inbox import Inbox
+from bench.harness.models import Call, Item, Model, Reply, Result, Said, Tool
+from bench.harness.tools import Toolbox
+from bench.prices import Tokens
+
+UNFINISHED = "(the trial ended meanwhile)"
+"""The result, in a trajectory, of a call that was under way or still to come."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A tool call and its result."""
+
+    call: Call
+    result: Result
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an agent, for its trajectory: what it was told (`tokens` is None), or what it answered and did."""
+
+    at: str
+    text: str
+    reasoning: str = ""
+    uses: tuple[Use, ...] = ()
+    tokens: Tokens | None = None
+
+
+@dataclass(frozen=True)
+class Mind:
+    """What an agent thinks with. `window_tokens` None stands for no limit."""
+
+    model: Model
+    system: str
+    tools: Sequence[Tool]
+    window_tokens: int | None
+
+
+class BuiltinAgent:
+    """One roster member at work. `steps` is what it has done so far; `on_tokens` is called after each model call."""
+
+    def __init__(
+        self,
+        name: str,
+        mind: Mind,
+        toolbox: Toolbox,
+        inbox: Inbox,
+        directory: Directory,
+        conduct: Conduct,
+        on_tokens: Callable[[Tokens], None],
+    ) -> None:
+        self.name = name
+        self.steps: list[Step] = []
+        self._mind, self._toolbox, self._inbox = mind, toolbox, inbox
+        self._directory, self._conduct, self._on_tokens = directory, conduct, on_tokens
+        self._conversation: list[Item] = []
+        schemas = [{"name": t.name, "text": t.description, "schema": t.parameters} for t in mind.tools]
+        self._fixed_chars = len(mind.system) + len(json.dumps(schemas))
+
+    async def run(self) -> None:
+        """Work until `done` was said, else until cancelled.
+
+        Raises TeamEnded, ModelFailed, GatewayUnreachable and RelayGone.
+        """
+        while not self._toolbox.done:
+            batch = await self._inbox.batch()
+            self._conduct.begin_turn(self.name)
+            await self._turn(prompt.mentions(batch, self._directory) or prompt.NUDGE)
+            self._conduct.end_turn(self.name)
+
+    @property
+    def has_said_done(self) -> bool:
+        """Whether the agent has called `done`: then it stops of itself."""
+        return self._toolbox.done
+
+    async def _turn(self, told: str) -> None:
+        self._conversation.append(Said(told))
+        self.steps.append(Step(_now(), told))
+        while True:
+            self._make_room()
+            self._conduct.call(self.name)
+            at = _now()
+            reply = await self._mind.model.complete(
+                system=self._mind.system, conversation=self._conversation, tools=self._mind.tools
+            )
+            self._on_tokens(reply.tokens)
+            self._conversation.append(reply)
+            results = await self._carry_out(at, reply)
+            if not results:
+                return
+            self._conversation.append(tuple(results))
+            if self._toolbox.done:
+                return
+            # A model whose answers take no time must not keep the others from being heard.
+            await asyncio.sleep(0)
+
+    async def _carry_out(self, at: str, reply: Reply) -> list[Result]:
+        """Results of all calls, in their order. What was done stays in `steps` also when the trial ends meanwhile."""
+        results: list[Result] = []
+        try:
+            for call in reply.calls:
+                results.append(await self._toolbox.call(call))
+        finally:
+            unfinished = [Result(call.id, UNFINISHED, is_error=True) for call in reply.calls[len(results) :]]
+            uses = tuple(map(Use, reply.calls, [*results, *unfinished]))
+            self.steps.append(Step(at, reply.text, reply.reasoning, uses, reply.tokens))
+        return results
+
+    def _make_room(self) -> None:
+        if self._mind.window_tokens is None:
+            return
+        try:
+            self._conversation = context.fit(
+                self._conversation,
+                fixed_chars=self._fixed_chars,
+                window_tokens=self._mind.window_tokens,
+                output_tokens=self._mind.model.generation.max_output_tokens,
+            )
+        except context.WindowFull as error:
+            raise TeamEnded("loop", f"{self.name}'s conversation outgrew its context window: {error}") from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,34 @@
+"""The kinds of a team's events, and how their threads are tagged (BUZZ.md section 3). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.nostr import Event
+
+MESSAGE, MESSAGE_V2, EDIT, REACTION = 9, 40002, 40003, 7
+MESSAGE_KINDS = (9, 40002, 40008, 45001, 45003)
+"""Messages, diffs, forum posts and comments."""
+
+CREATE_CHANNEL, ADD_MEMBER, REMOVE_MEMBER = 9007, 9000, 9001
+ADDED_NOTICE, REMOVED_NOTICE = 44100, 44101
+
+
+def thread_of(event: Event) -> tuple[str | None, str | None]:
+    """(root, parent) of a message; the root of a direct reply is its parent; (None, None) outside threads."""
+    marked = {tag[3]: tag[1] for tag in event["tags"] if len(tag) > 3 and tag[0] == "e"}
+    parent = marked.get("reply")
+    return marked.get("root") or parent, parent
+
+
+def message_tags(channel: str, *, mentions: Sequence[str] = (), reply_to: Event | None = None) -> list[list[str]]:
+    """The tags of a message. A reply also mentions whom it answers: filters on `p` would miss it else (case 32)."""
+    people = list(mentions)
+    tags = [["h", channel]]
+    if reply_to is not None:
+        root, _ = thread_of(reply_to)
+        if root is not None:
+            tags.append(["e", root, "", "root"])
+        tags.append(["e", reply_to["id"], "", "reply"])
+        people.append(reply_to["pubkey"])
+    return tags + [["p", public] for public in dict.fromkeys(people)]

@@ -1,0 +1,171 @@
+"""A model behind the gateway: what goes to it and what comes back, whichever dialect it speaks.
+
+There are no retries here: the gateway has the say over upstreams. What it answers is typed:
+
+    ModelFailed        the gateway or the upstream refused or failed the call (status and message)
+    GatewayUnreachable nobody answered: the infrastructure is gone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import aiohttp
+import orjson
+
+from bench.errors import BuzzbenchError
+from bench.prices import Tokens
+
+type Dialect = Literal["anthropic", "openai"]
+
+CONNECT_S = 10.0
+"""To reach the gateway, on this machine. An answer has no limit here: the trial's deadline cancels the call."""
+
+LONGEST_MESSAGE_CHARS = 600
+
+REFUSAL_HEADER = "x-buzzbench-error"
+"""Set by the gateway on the answers that are its own."""
+
+
+class ModelFailed(BuzzbenchError):
+    """The call was answered with an error. `status` is HTTP's, `kind` the dialect's type of error.
+
+    `refusal` is the gateway's own kind (`budget`, `script_mismatch`, `revoked`, …) where it answered itself, and empty
+    where the answer is the upstream's.
+    """
+
+    def __init__(self, status: int, kind: str, message: str, *, refusal: str = "") -> None:
+        self.status, self.kind, self.refusal = status, kind, refusal
+        self.message = message[:LONGEST_MESSAGE_CHARS]
+        super().__init__(f"the model call was answered with {status} {kind}: {self.message}")
+
+
+class GatewayUnreachable(BuzzbenchError):
+    """The gateway didn't answer."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as the model is told of it. `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool that the model wants called. `malformed` says why its input couldn't be read, else it is empty."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+    malformed: str = ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a model. `raw` is the assistant's message as the upstream sent it, for the next request."""
+
+    text: str
+    reasoning: str
+    calls: tuple[Call, ...]
+    tokens: Tokens
+    stop: str
+    raw: Any
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a tool gave back for the call `call_id`."""
+
+    call_id: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the model is told by us."""
+
+    text: str
+
+
+type Item = Said | Reply | tuple[Result, ...]
+"""One entry of a conversation."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How a model is asked. `thinking_effort` is sent as it is, where the dialect has it."""
+
+    model: str
+    max_output_tokens: int
+    thinking_effort: str | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request: what both dialects are made from."""
+
+    generation: Generation
+    system: str
+    conversation: Sequence[Item]
+    tools: Sequence[Tool]
+
+
+class Model:
+    """One agent's model: its token, its dialect, its settings."""
+
+    def __init__(
+        self,
+        http: aiohttp.ClientSession,
+        *,
+        base_url: str,
+        token: str,
+        dialect: Dialect,
+        generation: Generation,
+    ) -> None:
+        from bench.harness import dialects
+
+        self._http = http
+        self._wire = dialects.WIRES[dialect]
+        self._url = base_url.rstrip("/") + self._wire.path
+        self._headers = {"content-type": "application/json", **self._wire.headers(token)}
+        self.generation = generation
+
+    async def complete(self, *, system: str, conversation: Sequence[Item], tools: Sequence[Tool]) -> Reply:
+        """The model's answer. Raises ModelFailed or GatewayUnreachable."""
+        body = orjson.dumps(self._wire.encode(Ask(self.generation, system, conversation, tools)))
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
+        try:
+            async with self._http.post(self._url, data=body, headers=self._headers, timeout=timeout) as response:
+                answer = await response.read()
+                status, refusal = response.status, response.headers.get(REFUSAL_HEADER, "")
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise GatewayUnreachable(f"the gateway doesn't answer: {str(error) or type(error).__name__}") from error
+        return self._read(status, refusal, answer)
+
+    def _read(self, status: int, refusal: str, answer: bytes) -> Reply:
+        try:
+            parsed: Any = orjson.loads(answer)
+        except orjson.JSONDecodeError:
+            raise ModelFailed(status, "not_json", answer[:LONGEST_MESSAGE_CHARS].decode(errors="replace")) from None
+        if status != 200:
+            raise ModelFailed(status, *_error(parsed), refusal=refusal)
+        try:
+            return self._wire.decode(parsed)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ModelFailed(
+                status, "unexpected_form", f"the answer has an unexpected form: {type(error).__name__} {error}"
+            ) from error
+
+
+def _error(parsed: Any) -> tuple[str, str]:
+    """(kind, message) of an error body of either dialect: both nest them under `error`."""
+    error = parsed.get("error") if isinstance(parsed, dict) else None
+    if isinstance(error, dict):
+        return str(error.get("type") or error.get("code") or "error"), str(error.get("message") or error)
+    return "error", str(error or parsed)

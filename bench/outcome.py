@@ -1,0 +1,249 @@
+"""`classify(facts)`: passed, failed or unscored, and why. Pure; the order is DESIGN's.
+
+1. A cause proved from the host's side that ended the trial, or kept it from being judged: unscored.
+2. The host's own verdict on the evidence.
+3. A finite reward from 0 to 1: passed where it is 1.0, else failed with the reward kept. Labels don't change it.
+4. The agents had control and there is no reward: failed, with a label; unless a verifier that ran to its end after a
+   team that ended on its own account wrote none, which is the task's fault (public case 60): unscored.
+
+    classify(Facts(agents_had_control=True, rewards={"reward": 1.0})).outcome  # "passed"
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+OWN_ENDS = frozenset({"agent_timeout", "budget", "loop"})
+"""Labels of ends that are the team's own doing."""
+
+VERIFIER_WROTE_NOTHING = frozenset({"RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError"})
+"""Harbor's exceptions for a verifier that ran and left no reward (HARBOR.md section 7.5)."""
+
+LABEL_OF_EXCEPTION = {
+    "AgentTimeoutError": "agent_timeout",
+    "VerifierTimeoutError": "verifier_timeout",
+    "AddTestsDirError": "environment_lost",
+    "DownloadVerifierDirError": "environment_lost",
+    "SandboxLikelyOutOfMemoryError": "environment_lost",
+    "MemoryLimitExceededError": "environment_lost",
+}
+"""What the agents can bring about once they have control: a label, never an excuse."""
+
+PROVED_EXCEPTIONS = ("CancelledError", "HealthcheckError")
+"""Harbor's exceptions that are nobody's doing in the trial: of several steps' exceptions they are told first."""
+
+SCRIPT_FAULTS = frozenset({"script_mismatch", "script_exhausted"})
+"""Faults that are labels, too: of a rehearsal, they say that the script has to be looked at."""
+
+
+OUT_OF_RANGE = "the reward is not from 0 to 1"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A cause proved from the host's side, such as kind `upstream_refused`."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one trial.
+
+    `rewards` is what Harbor read from the verifier, None where there is nothing. `host_checks` is the verdict of the
+    task's `judge()` on the host's own evidence, `verifier_checks` and `file_checks` the two halves of checks.json.
+    """
+
+    exception_type: str | None = None
+    exception_message: str = ""
+    rewards: Mapping[str, float] | None = None
+    fault: Fault | None = None
+    labels: tuple[str, ...] = ()
+    agents_had_control: bool = False
+    cancelled: bool = False
+    host_checks: Mapping[str, bool] | None = None
+    verifier_checks: Mapping[str, bool] | None = None
+    file_checks: Mapping[str, bool] | None = None
+    verifier_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`reward` is None where nothing was judged. `reason` is one line, empty for a plain pass."""
+
+    outcome: Literal["passed", "failed", "unscored"]
+    reward: float | None
+    reason: str
+    labels: tuple[str, ...] = field(default=())
+
+
+def classify(facts: Facts) -> Outcome:
+    """The outcome of a trial with these facts."""
+    labels = list(facts.labels)
+    if facts.exception_type in LABEL_OF_EXCEPTION and facts.agents_had_control:
+        labels.append(LABEL_OF_EXCEPTION[facts.exception_type])
+    if facts.fault is not None and facts.fault.kind in SCRIPT_FAULTS:
+        labels.append(facts.fault.kind)
+
+    unscored = _proved_cause(facts)
+    if unscored is not None:
+        return Outcome("unscored", None, unscored, _unique(labels))
+
+    reward, complaint = _reward(facts.rewards)
+    if complaint.startswith(OUT_OF_RANGE):
+        labels.append("reward_out_of_range")
+    if facts.host_checks is not None:
+        if _tampered(facts, reward):
+            labels.append("tampered")
+        failed = sorted(name for name, held in facts.host_checks.items() if not held)
+        if failed:
+            return Outcome("failed", 0.0, f"evidence: {', '.join(failed)}", _unique(labels))
+        if "tampered" in labels and facts.file_checks is not None:
+            reward = float(all(facts.file_checks.values()))
+
+    if reward is not None:
+        passed = reward == 1.0
+        reason = "" if passed else _failed_reason(reward, facts)
+        return Outcome("passed" if passed else "failed", reward, reason, _unique(labels))
+
+    own = [label for label in _unique(labels) if label in OWN_ENDS or label in LABEL_OF_EXCEPTION.values()]
+    if own:
+        return Outcome("failed", 0.0, f"no reward: {', '.join(own)}", _unique(labels))
+    if complaint or facts.exception_type is None or facts.exception_type in VERIFIER_WROTE_NOTHING:
+        return Outcome("unscored", None, _no_reward_reason(complaint, facts), _unique(labels))
+    labels.append("no_reward")
+    return Outcome("failed", 0.0, f"no reward: {_exception(facts)}", _unique(labels))
+
+
+def _proved_cause(facts: Facts) -> str | None:
+    if facts.fault is not None:
+        return f"{facts.fault.kind}: {facts.fault.reason}"
+    if facts.cancelled or facts.exception_type == "CancelledError":
+        return "cancelled"
+    if facts.exception_type == "HealthcheckError":
+        return facts.exception_message or "the infrastructure failed"
+    if not facts.agents_had_control:
+        return f"never started: {_exception(facts)}" if facts.exception_type else "never started"
+    return None
+
+
+def _reward(rewards: Mapping[str, float] | None) -> tuple[float | None, str]:
+    """The reward to judge by (key `reward`, or the only key), or None and what is wrong with what there is."""
+    if rewards is None:
+        return None, ""
+    if "reward" in rewards:
+        value: Any = rewards["reward"]
+    elif len(rewards) == 1:
+        (value,) = rewards.values()
+    else:
+        return None, f"{len(rewards)} rewards, none of them named `reward`"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None, f"the reward is {value!r}, not a finite number"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None, f"the reward is {value!r}, not a finite number"
+    if not 0 <= value <= 1:
+        return None, f"{OUT_OF_RANGE}: {value!r}"
+    return float(value), ""
+
+
+def _tampered(facts: Facts, reward: float | None) -> bool:
+    """The verifier's verdict on the evidence isn't the host's, or its reward contradicts the host's."""
+    assert facts.host_checks is not None
+    if facts.verifier_checks is not None and dict(facts.verifier_checks) != dict(facts.host_checks):
+        return True
+    return reward == 1.0 and not all(facts.host_checks.values())
+
+
+def _failed_reason(reward: float, facts: Facts) -> str:
+    failed = sorted(name for name, held in (facts.file_checks or {}).items() if not held)
+    return f"files: {', '.join(failed)}" if failed else f"reward {reward:g}"
+
+
+def _no_reward_reason(complaint: str, facts: Facts) -> str:
+    what = complaint or "the verifier wrote no reward"
+    tail = " | ".join(line.strip() for line in facts.verifier_tail.strip().splitlines()[-3:])
+    return f"{what}; its last lines: {tail}" if tail else what
+
+
+def _exception(facts: Facts) -> str:
+    first_line = facts.exception_message.strip().splitlines()[0] if facts.exception_message.strip() else ""
+    return f"{facts.exception_type}: {first_line}" if first_line else f"{facts.exception_type}"
+
+
+def _unique(labels: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(labels))
+
+
+def facts_from(
+    result: Any,
+    *,
+    checks: Any = None,
+    host_checks: Mapping[str, bool] | None = None,
+    verifier_tail: str = "",
+) -> Facts:
+    """Facts from a trial's parsed result.json and checks.json. What is missing or of another shape counts as absent.
+
+    A task of several steps has its facts in each of them (`step_results`, HARBOR.md section 4): they count together.
+    """
+    parts = _parts(result)
+    told = [ours for part in parts if (ours := _mapping(_get(part, "agent_result", "metadata", "buzzbench")))]
+    exceptions = [found for part in parts if (found := _mapping(_get(part, "exception_info")))]
+    exception = next((e for e in exceptions if e.get("exception_type") in PROVED_EXCEPTIONS), None)
+    exception = exception or next(iter(exceptions), {})
+    exception_type = exception.get("exception_type")
+    fault = next((found for ours in told if (found := _mapping(ours.get("fault")))), {})
+    rewards = _get(result, "verifier_result", "rewards")
+    control = _had_control(parts, told)
+    return Facts(
+        exception_type=exception_type if isinstance(exception_type, str) else None,
+        exception_message=str(exception.get("exception_message") or ""),
+        rewards=rewards if isinstance(rewards, dict) and rewards else None,
+        fault=Fault(str(fault.get("kind")), str(fault.get("reason"))) if fault else None,
+        labels=_labels(told, exceptions if control else []),
+        agents_had_control=control,
+        cancelled=exception_type == "CancelledError",
+        host_checks=host_checks,
+        verifier_checks=_checks(_get(checks, "evidence")),
+        file_checks=_checks(_get(checks, "files")),
+        verifier_tail=verifier_tail,
+    )
+
+
+def _parts(result: Any) -> list[Any]:
+    """The trial, and each of its steps."""
+    steps = _get(result, "step_results")
+    return [result, *(steps if isinstance(steps, list) else [])]
+
+
+def _labels(told: Sequence[Mapping[str, Any]], exceptions: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    given = [ours.get("labels") for ours in told]
+    labels = [str(label) for listed in given if isinstance(listed, list) for label in listed]
+    known = [LABEL_OF_EXCEPTION.get(str(exception.get("exception_type"))) for exception in exceptions]
+    return _unique(labels + [label for label in known if label])
+
+
+def _had_control(parts: Sequence[Any], told: Sequence[Mapping[str, Any]]) -> bool:
+    """Ours says so by the timing of the step `post`; of another agent, that Harbor ran it at all."""
+    if told:
+        return any("post" in _mapping(ours.get("timings")) for ours in told)
+    return any(_get(part, "agent_execution", "started_at") for part in parts)
+
+
+def _checks(value: Any) -> Mapping[str, bool] | None:
+    if not isinstance(value, dict) or not all(isinstance(held, bool) for held in value.values()):
+        return None
+    return {str(name): held for name, held in value.items()}
+
+
+def _get(value: Any, *path: str) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

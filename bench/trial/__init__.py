@@ -1,0 +1,1 @@
+"""Harbor's view of a team: one agent stands for all of it."""

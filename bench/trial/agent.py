@@ -1,0 +1,151 @@
+"""Harbor's agent: `bench.trial.agent:TeamAgent` stands for a whole team (row R1).
+
+What the team did is judged by the task's verifier, so `run` returns normally for every end of the team's own doing.
+Faults of the infrastructure are raised as HealthcheckError: Harbor neither grades nor scores those (HARBOR.md 7.5).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import tomllib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harbor.agents.base import BaseAgent
+from harbor.agents.capabilities import AgentCapabilities
+from harbor.environments.base import BaseEnvironment, HealthcheckError
+from harbor.models.agent.context import AgentContext
+
+from bench import __version__
+from bench.errors import InvalidInput
+from bench.trial import journal, provisioner
+from bench.trial import session as sessions
+from bench.trial.deadline import task_timeout_s, work_limit
+from bench.trial.ends import End, of_error
+from bench.trial.play import Play, Stage, Task
+from bench.trial.report import Report, unstarted
+from bench.trial.session import Session
+from bench.trial.team import Script
+from bench.trial.terms import Terms, api_key
+from bench.trial.timings import Timings
+
+
+class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
+    """A team of a condition. Its options are Terms (ARCHITECTURE, "Harbor")."""
+
+    capabilities = AgentCapabilities(atif=True)
+
+    def __init__(
+        self,
+        *args: Any,
+        manifest: str = "",
+        condition_sha256: str = "",
+        endpoints: str | None = None,
+        rehearsal: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._terms = Terms.of(
+            {
+                "manifest": manifest,
+                "condition_sha256": condition_sha256,
+                "endpoints": endpoints,
+                "rehearsal": rehearsal,
+            }
+        )
+
+    @staticmethod
+    def name() -> str:
+        return "buzzbench-team"
+
+    def version(self) -> str:
+        return __version__
+
+    @classmethod
+    def preflight(cls, kwargs: dict[str, Any] | None = None, env: Mapping[str, str] | None = None) -> None:
+        """Check condition, endpoints, keys and stack before any trial is queued. Raises InvalidInput, MachineLacks."""
+        super().preflight(kwargs, env)
+        terms = Terms.of(kwargs or {})
+        for endpoint in terms.team_endpoints(terms.condition()).values():
+            api_key(endpoint)
+        provisioner.check_stack()
+
+    async def set_web_tools_disabled(self, disabled: bool, environment: BaseEnvironment) -> None:
+        """The builtin tools have no access to the web of their own, so there is nothing to disable."""
+
+    async def setup(self, environment: BaseEnvironment) -> None:
+        """Nothing is installed: the agents run on the host and act through `exec`."""
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        """Play the trial. Raises HealthcheckError where it can't be judged."""
+        timings = Timings()
+        job_dir = self.logs_dir.parent.parent
+        task_dir = environment.environment_dir.parent
+        if not provisioner.given_run_dir():
+            # In a job of ours the parent's hook has written it, before Harbor started the environment.
+            name = self.logs_dir.parent.name
+            path = job_dir / journal.FILE_NAME
+            journal.attempt_started(path, trial=name, task=_task_name(task_dir), at=datetime.now(UTC))
+        try:
+            task = self._task(instruction, task_dir)
+            with timings.step("session"):
+                session = await sessions.of(job_dir, self._terms)
+        except Exception as error:
+            end = of_error(error)
+            context.metadata = unstarted(self._terms, end, timings)
+            raise HealthcheckError(_message(end)) from error
+        stage = Stage(session, environment, self.logs_dir, self.version(), self.logger)
+        report = Report(context, session.condition, self._terms.rehearsal, timings)
+        end = await Play(stage, task, report, timings).run()
+        if end.fault is not None:
+            await self._after_fault(end, job_dir, session)
+            raise HealthcheckError(_message(end))
+
+    async def _after_fault(self, end: End, job_dir: Path, session: Session) -> None:
+        """A lease whose gateway is gone is of no use to the next trial: that one opens another."""
+        if end.fault and end.fault.kind == "gateway_lost":
+            await sessions.discard(job_dir, session)
+
+    def _task(self, instruction: str, task_dir: Path) -> Task:
+        """The task, with the time that there is for it. Raises InvalidInput."""
+        definition = _definition(task_dir)
+        config = json.loads((self.logs_dir.parent / "config.json").read_text(encoding="utf-8"))
+        condition = self._terms.condition()
+        return Task(
+            name=_task_name(task_dir),
+            instruction=instruction,
+            limit=work_limit(
+                trial_budget_s=condition.timeout_seconds, task_timeout_s=task_timeout_s(config, definition)
+            ),
+            script=_script(task_dir, self._terms.rehearsal) if self._terms.rehearsal else None,
+        )
+
+
+def _message(end: End) -> str:
+    assert end.fault is not None
+    return f"{end.fault.kind}: {end.fault.reason}"
+
+
+def _definition(task_dir: Path) -> dict[str, Any]:
+    return tomllib.loads((task_dir / "task.toml").read_text(encoding="utf-8"))
+
+
+def _task_name(task_dir: Path) -> str:
+    """`[task].name`, else the directory's name."""
+    return str((_definition(task_dir).get("task") or {}).get("name") or task_dir.name)
+
+
+@functools.cache
+def _script(task_dir: Path, name: str) -> Script:
+    """The task's script of that name. Raises InvalidInput where there is none, or it is wrong."""
+    from bench.gateway.script import load_script
+
+    path = task_dir / "rehearsal" / f"{name}.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidInput.of(str(path), "this task has no such script", "write it, or leave the task out") from None
+    return load_script(text, str(path)).wire

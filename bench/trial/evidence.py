@@ -1,0 +1,176 @@
+"""What the team said and did on the relay, derived from its signed events alone. Pure.
+
+The form is ARCHITECTURE's `buzzbench-evidence-1`. Events come in order of arrival; names stand for keys, and a key that
+nobody of the trial has stays hex.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from bench.harness.events import ADD_MEMBER, EDIT, MESSAGE_KINDS, REACTION, REMOVE_MEMBER, thread_of
+from bench.nostr import Event, tag_value, tag_values, verified
+
+SCHEMA = "buzzbench-evidence-1"
+
+MEMBERSHIP_KINDS = frozenset({ADD_MEMBER, REMOVE_MEMBER, 9021, 9022})
+DELETION_KIND = 5
+CHANNEL_KIND, MEMBERS_KIND = 39000, 39002
+
+
+@dataclass(frozen=True)
+class Person:
+    """One key with a name in the trial: a roster member, or the user."""
+
+    name: str
+    public: str
+    member: str = ""
+    kind: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whom and what the evidence is about."""
+
+    trial: str
+    task: str
+    channel: str
+    user: Person
+    roster: tuple[Person, ...]
+
+
+def build(subject: Subject, events: Iterable[Event]) -> dict[str, Any]:
+    """The evidence as it goes into the file. Events with a wrong id or signature are listed and not drawn from."""
+    arrived = _unique(events)
+    invalid = {event["id"] for event in arrived if not verified(event)}
+    valid = [event for event in arrived if event["id"] not in invalid]
+    names = {p.public: p.name for p in (subject.user, *subject.roster)}
+    return {
+        "schema": SCHEMA,
+        "trial": subject.trial,
+        "task": subject.task,
+        "channel": subject.channel,
+        "user": {"name": subject.user.name, "public": subject.user.public},
+        "roster": [
+            {"name": p.name, "member": p.member, "kind": p.kind, "role": p.role, "public": p.public}
+            for p in subject.roster
+        ],
+        "channels": channels(valid, names),
+        "messages": messages(valid, names),
+        "reactions": reactions(valid, names),
+        "memberships": memberships(valid, names),
+        "events": arrived,
+        "invalid": sorted(invalid),
+    }
+
+
+def messages(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every message in order of arrival, with its latest text: an edit counts only where the author signed it."""
+    edits = _edits(events)
+    found: list[dict[str, Any]] = []
+    for event in events:
+        if event["kind"] not in MESSAGE_KINDS:
+            continue
+        root, parent = thread_of(event)
+        edit = edits.get((event["id"], event["pubkey"]))
+        found.append(
+            {
+                "id": event["id"],
+                "seq": len(found),
+                "author": _name(names, event["pubkey"]),
+                "channel": tag_value(event, "h"),
+                "kind": event["kind"],
+                "text": event["content"] if edit is None else edit["content"],
+                "mentions": [_name(names, key) for key in dict.fromkeys(tag_values(event, "p"))],
+                "root": root,
+                "parent": parent,
+                "edited": edit is not None,
+                "created_at": event["created_at"],
+            }
+        )
+    return found
+
+
+def reactions(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every reaction that its author didn't take back."""
+    taken_back = {
+        (target, event["pubkey"])
+        for event in events
+        if event["kind"] == DELETION_KIND
+        for target in tag_values(event, "e")
+    }
+    return [
+        {
+            "id": event["id"],
+            "author": _name(names, event["pubkey"]),
+            "target": tag_value(event, "e"),
+            "emoji": event["content"],
+        }
+        for event in events
+        if event["kind"] == REACTION and (event["id"], event["pubkey"]) not in taken_back
+    ]
+
+
+def memberships(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every accepted order to add or remove a member; who joins or leaves is its own target."""
+    return [
+        {
+            "id": event["id"],
+            "kind": event["kind"],
+            "author": _name(names, event["pubkey"]),
+            "channel": tag_value(event, "h"),
+            "target": _name(names, tag_value(event, "p") or event["pubkey"]),
+        }
+        for event in events
+        if event["kind"] in MEMBERSHIP_KINDS
+    ]
+
+
+def channels(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every channel with its last known name and members, from the relay's own lists (39000 and 39002).
+
+    A relay takes those kinds from nobody else (BUZZ.md section 3), so that their signer needs no check here.
+    """
+    titles: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+    for event in sorted(events, key=lambda e: int(e["created_at"])):
+        channel = tag_value(event, "d")
+        if channel is None:
+            continue
+        if event["kind"] == CHANNEL_KIND:
+            titles[channel] = tag_value(event, "name") or ""
+        elif event["kind"] == MEMBERS_KIND:
+            members[channel] = [_name(names, key) for key in tag_values(event, "p")]
+    return [{"id": c, "name": titles.get(c, ""), "members": members.get(c, [])} for c in titles | members]
+
+
+def encode(evidence: Mapping[str, Any]) -> bytes:
+    """The file's bytes."""
+    return orjson.dumps(evidence)
+
+
+def sha256(encoded: bytes) -> str:
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def _edits(events: Sequence[Event]) -> dict[tuple[str, str], Event]:
+    """The last edit by (message id, editor)."""
+    return {
+        (target, event["pubkey"]): event
+        for event in events
+        if event["kind"] == EDIT and (target := tag_value(event, "e"))
+    }
+
+
+def _unique(events: Iterable[Event]) -> list[Event]:
+    return list({event["id"]: event for event in events}.values())
+
+
+def _name(names: Mapping[str, str], key: str) -> str:
+    return names.get(key, key)

@@ -1,0 +1,77 @@
+"""What a team has used, written into Harbor's AgentContext as it happens: a timeout or a cancel loses nothing of it.
+
+While the team works the figures are our own reading of each answer; at the end the gateway's replace them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from bench.manifest import Agent, Condition
+from bench.prices import USD_MICROS, Tokens, cost_usd_micros
+
+if TYPE_CHECKING:
+    from harbor.models.agent.context import AgentContext
+
+    from bench.gateway.protocol import AgentUsage
+
+
+@dataclass
+class _Sum:
+    calls: int = 0
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd_micros: int = 0
+    unknown_calls: int = 0
+
+
+class Meter:
+    """Counts one trial into its context. `agents` is the figures by agent, as `metadata` shows them."""
+
+    def __init__(self, context: AgentContext, condition: Condition) -> None:
+        self._context, self._condition = context, condition
+        self._sums: dict[str, _Sum] = {}
+        self.agents: dict[str, dict[str, Any]] = {}
+
+    def count(self, agent: Agent, tokens: Tokens) -> None:
+        """One answer of the agent's model."""
+        total = self._sums.setdefault(agent.name, _Sum())
+        cost = call_cost(self._condition, agent, tokens)
+        total.calls += 1
+        total.input_tokens += tokens.input or 0
+        total.cache_read_tokens += tokens.cache_read or 0
+        total.cache_write_tokens += tokens.cache_write or 0
+        total.output_tokens += tokens.output or 0
+        total.cost_usd_micros += cost or 0
+        total.unknown_calls += cost is None
+        self.agents[agent.name] = asdict(total)
+        self._write()
+
+    def settle(self, usage: Mapping[str, AgentUsage]) -> None:
+        """The gateway's own figures, which count what we did not see (calls that were cut)."""
+        self.agents.clear()
+        self.agents.update({name: asdict(used) for name, used in sorted(usage.items())})
+        self._write()
+
+    def _write(self) -> None:
+        """None is unknown: an unknown cost makes the sum unknown, never smaller."""
+
+        def total(name: str) -> int:
+            return sum(used[name] or 0 for used in self.agents.values())
+
+        cached = total("cache_read_tokens")
+        self._context.n_input_tokens = total("input_tokens") + cached + total("cache_write_tokens")
+        self._context.n_cache_tokens = cached
+        self._context.n_output_tokens = total("output_tokens")
+        unknown = any(u["unknown_calls"] or u["cost_usd_micros"] is None for u in self.agents.values())
+        self._context.cost_usd = None if unknown else total("cost_usd_micros") / USD_MICROS
+
+
+def call_cost(condition: Condition, agent: Agent, tokens: Tokens) -> int | None:
+    """One call's cost in micro-dollars, None where it is unknown."""
+    price = condition.prices.get(agent.model)
+    return None if price is None else cost_usd_micros(price, tokens)

@@ -1,0 +1,264 @@
+"""A team's place on the relay: fresh keys, attestations, a private channel of the user's, profiles, inboxes (row R1).
+
+    orders of one key go out together, those of different keys side by side; each must be answered before the next step
+
+Everything is in place, and was read back, before the task is posted (public cases 27 and 30).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from bench.channel import RelayClient, RelayRefused, Subscription
+from bench.errors import BuzzbenchError
+from bench.harness import events
+from bench.harness.directory import Channel, Directory
+from bench.harness.inbox import Inbox
+from bench.harness.post import PATIENCE_S, is_transient, publish
+from bench.manifest import Agent
+from bench.nostr import Event, Key, tag_value
+from bench.trial.evidence import Person, Subject
+from bench.trial.session import Session
+from bench.trial.timings import Timings
+
+USER = "user"
+"""The benchmark user's display name."""
+
+DONE = "DONE:"
+"""How the orchestrator's last message begins (row R1)."""
+
+PROFILE = 0
+LONGEST_NAME = 120
+
+
+class ProvisioningFailed(BuzzbenchError):
+    """A team could not be put in place: nobody's failure but the infrastructure's."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One agent's identity in a trial."""
+
+    agent: Agent
+    key: Key
+    auth_tag: list[str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who plays in a trial, and in which channel: chosen before anything is asked of the relay."""
+
+    trial: str
+    task: str
+    channel: str
+    user: Key
+    seats: tuple[Seat, ...]
+
+    @classmethod
+    def draw(cls, session: Session, *, trial: str, task: str) -> Cast:
+        """Fresh keys, attested by the owner, for a condition's agents, and a fresh channel id."""
+        seats = []
+        for agent in session.condition.agents:
+            key = Key.generate()
+            seats.append(Seat(agent, key, session.owner.attest(key.public)))
+        return cls(trial, task, str(uuid.uuid4()), session.user, tuple(seats))
+
+    @property
+    def orchestrator(self) -> Seat:
+        return next(seat for seat in self.seats if seat.agent.kind == "orchestrator")
+
+    @property
+    def people(self) -> dict[str, str]:
+        """Public keys by name, the user's among them."""
+        return {USER: self.user.public, **{seat.agent.name: seat.key.public for seat in self.seats}}
+
+    @property
+    def subject(self) -> Subject:
+        """Whom the evidence is about."""
+        roster = tuple(
+            Person(s.agent.name, s.key.public, s.agent.member, s.agent.kind, s.agent.role) for s in self.seats
+        )
+        return Subject(self.trial, self.task, self.channel, Person(USER, self.user.public), roster)
+
+
+@dataclass
+class Room:
+    """A provisioned trial: connected, subscribed, ready for the task. `posted` is the task's event, once it is."""
+
+    cast: Cast
+    user: RelayClient
+    clients: dict[str, RelayClient]
+    inboxes: dict[str, Inbox]
+    directory: Directory
+    posted: Event | None = None
+    done: asyncio.Future[Event] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """The event by which the orchestrator said that the work is done."""
+    done_seen_at: float | None = None
+    """When that event was seen, in Unix seconds."""
+    _watches: list[Subscription] = field(default_factory=list)
+
+    async def watch(self, channel: Channel, client: RelayClient) -> None:
+        """Note every event of a channel as it arrives, through a member of it."""
+        self._watches.append(await client.subscribe({"#h": [channel.id]}, self._saw))
+
+    def _saw(self, event: Event) -> None:
+        self.directory.saw(event)
+        if not self.done.done() and self._says_done(event):
+            self.done_seen_at = time.time()
+            self.done.set_result(event)
+
+    def _says_done(self, event: Event) -> bool:
+        return (
+            event["content"].startswith(DONE)
+            and event["kind"] in (events.MESSAGE, events.MESSAGE_V2, events.EDIT)
+            and event["pubkey"] == self.cast.orchestrator.key.public
+            and tag_value(event, "h") == self.cast.channel
+        )
+
+    async def post(self, instruction: str) -> None:
+        """Post the task as the user's mention of the orchestrator."""
+        tags = events.message_tags(self.cast.channel, mentions=[self.cast.orchestrator.key.public])
+        self.posted = self.cast.user.sign(events.MESSAGE, instruction, tags)
+        await publish(self.user, self.posted)
+
+    @property
+    def everyone(self) -> tuple[RelayClient, ...]:
+        return (self.user, *self.clients.values())
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether some connection is lost now."""
+        return any(c.interruptions and c.interruptions[-1].back_at is None for c in self.everyone)
+
+    @property
+    def deaf(self) -> str:
+        """Why the relay itself ended a subscription that the trial needs, empty where it didn't."""
+        watches = (w.closed for w in self._watches if w.closed and is_transient(w.closed))
+        return next(watches, "") or next((i.deaf for i in self.inboxes.values() if i.deaf), "")
+
+    @property
+    def interruptions_survived(self) -> bool:
+        """Whether some connection was lost and is back, nothing having been missed."""
+        return any(i.back_at is not None for client in self.everyone for i in client.interruptions)
+
+
+@asynccontextmanager
+async def provisioned(session: Session, cast: Cast, timings: Timings) -> AsyncIterator[Room]:
+    """The room of a trial, closed at the end. Raises ProvisioningFailed, RelayRefused or RelayGone."""
+    url = session.provisioner.relay_ws_url
+
+    def client(key: Key, auth_tag: Sequence[str]) -> RelayClient:
+        return RelayClient(url, key, auth_tag=auth_tag, session=session.http, gone_after_s=PATIENCE_S)
+
+    user = client(session.user, session.user_tag)
+    clients = {seat.agent.name: client(seat.key, seat.auth_tag) for seat in cast.seats}
+    main = Channel(cast.channel, _channel_name(cast.task), USER, set(cast.people))
+    inboxes = {name: Inbox(c) for name, c in clients.items()}
+    room = Room(cast, user, clients, inboxes, Directory(cast.people, main))
+    try:
+        with timings.step("connect"):
+            await asyncio.gather(user.connect(), *(_for(s, clients[s.agent.name].connect()) for s in cast.seats))
+        await _furnish(session, room, timings)
+        yield room
+    finally:
+        with timings.step("close"):
+            for inbox in inboxes.values():
+                inbox.close()
+            await asyncio.gather(*(c.close() for c in room.everyone), return_exceptions=True)
+
+
+async def _furnish(session: Session, room: Room, timings: Timings) -> None:
+    cast, main = room.cast, room.directory.main
+    with timings.step("create"):
+        tags = [["h", main.id], ["name", main.name], ["visibility", "private"], ["channel_type", "stream"]]
+        await publish(room.user, cast.user.sign(events.CREATE_CHANNEL, "", tags))
+    with timings.step("members"):
+        profiles = {seat.agent.name: _profile(seat.key, seat.agent.name, seat.auth_tag) for seat in cast.seats}
+        await asyncio.gather(
+            room.watch(main, room.user),
+            _introduce(session, room.user),
+            *(_for(seat, publish(room.user, _membership(room, seat))) for seat in cast.seats),
+            *(_for(s, publish(room.clients[s.agent.name], profiles[s.agent.name])) for s in cast.seats),
+        )
+        for profile in profiles.values():
+            room.directory.saw(profile)
+    with timings.step("subscribe"):
+        inboxes = (_for(seat, room.inboxes[seat.agent.name].open(main.id)) for seat in cast.seats)
+        await asyncio.gather(_check_profiles(room), *inboxes)
+
+
+def _profile(key: Key, name: str, auth_tag: Sequence[str]) -> Event:
+    return key.sign(PROFILE, json.dumps({"display_name": name, "name": name}), [list(auth_tag)])
+
+
+async def _introduce(session: Session, user: RelayClient) -> None:
+    """The user is the same in every trial, so its profile is set once for the job."""
+    if not session.introduced:
+        await publish(user, _profile(session.user, USER, session.user_tag))
+        session.introduced = True
+
+
+def _membership(room: Room, seat: Seat) -> Event:
+    tags = [["h", room.cast.channel], ["p", seat.key.public], ["role", "bot"]]
+    return room.cast.user.sign(events.ADD_MEMBER, "", tags)
+
+
+async def _check_profiles(room: Room) -> None:
+    """What every key wrote can be read: one query for all. That each key can read, its inbox proves."""
+    wanted = {seat.key.public: seat.agent.name for seat in room.cast.seats}
+    found = await room.user.query([{"kinds": [PROFILE], "authors": list(wanted)}])
+    missing = [name for public, name in wanted.items() if all(e["pubkey"] != public for e in found)]
+    if missing:
+        raise ProvisioningFailed(f"the relay took the profile of {', '.join(missing)} but doesn't give it back")
+
+
+def _channel_name(task: str) -> str:
+    return task[:LONGEST_NAME] or "task"
+
+
+async def _for(seat: Seat, step: Awaitable[object]) -> None:
+    """The agent's step; a refusal says whose it is."""
+    try:
+        await step
+    except RelayRefused as error:
+        raise ProvisioningFailed(f"{seat.agent.name}: {error}") from error
+
+
+async def collect(room: Room) -> list[Event]:
+    """Every event of the trial, in order of arrival as far as it was seen live; what wasn't comes after, by time.
+
+    The user reads the trial's channel; a channel that agents made is read through the key that made it.
+    """
+    readers: dict[str, list[str]] = {}
+    for channel in room.directory.channels.values():
+        readers.setdefault(channel.creator, []).append(channel.id)
+    answers = await asyncio.gather(*(_read(room, name, ids) for name, ids in readers.items()))
+    stored = {event["id"]: event for events_of in answers for event in events_of}
+    late = [event for event in stored.values() if event["id"] not in room.directory.arrived]
+    late.sort(key=lambda event: (event["created_at"], event["id"]))
+    return [*room.directory.arrived.values(), *late]
+
+
+async def _read(room: Room, name: str, channels: list[str]) -> list[Event]:
+    reader = room.user if name == USER else room.clients[name]
+    filters = [{"#h": [channel]} for channel in channels] + [{"kinds": [39000, 39001, 39002], "#d": channels}]
+    return await reader.query(filters)
+
+
+def strangers(room: Room) -> list[Event]:
+    """Messages in the trial's channels that the user's key signed and we did not post: somebody meddled (row G2)."""
+    spoken = {*events.MESSAGE_KINDS, events.EDIT}
+    return [
+        event
+        for event in room.directory.arrived.values()
+        if event["pubkey"] == room.cast.user.public
+        and event["kind"] in spoken
+        and (room.posted is None or event["id"] != room.posted["id"])
+        and tag_value(event, "h") in room.directory.channels
+    ]

@@ -1,0 +1,84 @@
+"""`agent_result.metadata["buzzbench"]` of a trial's result.json, filled as things happen (ARCHITECTURE, "Harbor")."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bench.trial.ends import End
+from bench.trial.meter import Meter
+from bench.trial.provision import Cast
+from bench.trial.terms import Terms
+from bench.trial.timings import Timings
+
+if TYPE_CHECKING:
+    from harbor.models.agent.context import AgentContext
+
+    from bench.manifest import Condition
+
+
+KEY = "buzzbench"
+"""Where in the agent's metadata ours is."""
+
+
+def unstarted(terms: Terms, end: End, timings: Timings) -> dict[str, Any]:
+    """The metadata of a trial that had no session: all that is known is why."""
+    facts: dict[str, Any] = {
+        "condition": None,
+        "condition_sha256": terms.condition_sha256,
+        "rehearsal": terms.rehearsal,
+        "channel": None,
+        "labels": [],
+        "fault": asdict(end.fault) if end.fault else None,
+        "ended": end.ended,
+        "reason": end.reason,
+        "evidence_sha256": None,
+        "agents": {},
+        "timings": timings.seconds,
+    }
+    return {KEY: facts}
+
+
+class Report:
+    """The facts of one trial, in Harbor's context from the first moment: a cancel or a timeout keeps them."""
+
+    def __init__(self, context: AgentContext, condition: Condition, rehearsal: str | None, timings: Timings) -> None:
+        self.meter = Meter(context, condition)
+        self._facts: dict[str, Any] = {
+            "condition": condition.name,
+            "condition_sha256": condition.sha256,
+            "rehearsal": rehearsal,
+            "channel": None,
+            "labels": [],
+            "fault": None,
+            "ended": None,
+            "reason": "",
+            "done": None,
+            "evidence_sha256": None,
+            "agents": self.meter.agents,
+            "timings": timings.seconds,
+        }
+        context.metadata = {**(context.metadata or {}), KEY: self._facts}
+
+    def cast(self, cast: Cast) -> None:
+        """Who plays, and where."""
+        self._facts["channel"] = cast.channel
+
+    def end(self, end: End) -> None:
+        """How the work ended; the fault comes first, for whatever follows may fail, too."""
+        self._facts["fault"] = asdict(end.fault) if end.fault else None
+        self._facts["ended"], self._facts["reason"] = end.ended, end.reason
+        self.label(*end.labels)
+
+    def done(self, event_id: str, seen_at: float) -> None:
+        """The event that said that the work is done, and when it was seen (Unix seconds)."""
+        self._facts["done"] = {"event": event_id, "seen_at": seen_at}
+
+    def label(self, *labels: str) -> None:
+        """Add labels, each once."""
+        known: list[str] = self._facts["labels"]
+        known += [label for label in labels if label not in known]
+
+    def evidence(self, sha256: str) -> None:
+        """The hash of the host's copy of the evidence."""
+        self._facts["evidence_sha256"] = sha256

@@ -1,0 +1,204 @@
+"""One team at work on one task: seated, woken by the task, watched until an end, stopped.
+
+The end comes from whichever is first: the orchestrator's `DONE:` (by push), the deadline, a bound on conduct, a fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from typing import Any
+
+from bench.channel import RelayClient
+from bench.gateway.protocol import Context, Grant, Issue, Notice
+from bench.harness import prompt, shell, toolspecs
+from bench.harness.bounds import Conduct
+from bench.harness.builtin import BuiltinAgent, Mind
+from bench.harness.directory import Channel
+from bench.harness.models import Generation, Model
+from bench.harness.pace import Pace
+from bench.harness.tools import Place, Toolbox
+from bench.trial.deadline import WIND_DOWN_S, Deadline
+from bench.trial.ends import End, fault, of_error, of_notice
+from bench.trial.meter import Meter
+from bench.trial.provision import USER, Cast, Room, Seat
+from bench.trial.session import Session
+
+DEFAULT_OUTPUT_TOKENS = 8192
+"""Where a manifest sets no `max_output_tokens`: Anthropic's dialect wants a number."""
+
+QUIET_S = 5.0
+"""A team of which nobody has acted for so long, and nobody has anything to do, won't ever act again."""
+
+LOOK_S = 0.5
+"""How often to look whether a team has fallen quiet."""
+
+LAST_WORD_S = 0.5
+"""For the call of `done` to return to who made it."""
+
+type Script = Mapping[str, Any]
+
+
+async def issue_tokens(session: Session, cast: Cast, script: Script | None) -> dict[str, Grant]:
+    """A token of the gateway for every agent. Raises GatewayError."""
+    people = cast.people
+    context = Context(cast.channel, USER, people)
+
+    async def issue(seat: Seat) -> Grant:
+        agent = seat.agent
+        return await session.lease.issue(
+            Issue(
+                trial=cast.trial,
+                task=cast.task,
+                agent=agent.name,
+                member=agent.member,
+                endpoint=agent.endpoint,
+                models=(agent.model,),
+                limits=agent.limits,
+                trial_limits=session.condition.limits,
+                script=script,
+                context=context,
+            )
+        )
+
+    grants = await asyncio.gather(*(issue(seat) for seat in cast.seats))
+    return {seat.agent.name: grant for seat, grant in zip(cast.seats, grants, strict=True)}
+
+
+class Team:
+    """The agents of one trial in their room."""
+
+    def __init__(
+        self,
+        session: Session,
+        room: Room,
+        grants: Mapping[str, Grant],
+        environment: shell.Environment,
+        workdir: str | None,
+        meter: Meter,
+        logger: logging.Logger,
+    ) -> None:
+        self._session, self._room, self._logger = session, room, logger
+        self.conduct = Conduct(asyncio.get_running_loop().time)
+        self.agents = {
+            seat.agent.name: self._seat(seat, grants[seat.agent.name], environment, workdir, meter)
+            for seat in room.cast.seats
+        }
+        self._nudges_left = 0 if any(e.provider == "scripted" for e in session.endpoints.values()) else 1
+        self._running: dict[asyncio.Task[None], str] = {}
+
+    def _seat(
+        self, seat: Seat, grant: Grant, environment: shell.Environment, workdir: str | None, meter: Meter
+    ) -> BuiltinAgent:
+        agent, room = seat.agent, self._room
+        tools = toolspecs.offered(agent.kind)
+        model = Model(
+            self._session.http,
+            base_url=grant.base_url,
+            token=grant.token,
+            dialect=self._session.endpoints[agent.endpoint].dialect,
+            generation=Generation(agent.model, agent.max_output_tokens or DEFAULT_OUTPUT_TOKENS, agent.thinking_effort),
+        )
+        if grant.turns is not None:
+            people = room.cast.people
+            turns = [[people.get(author, author) for author in turn] for turn in grant.turns]
+            room.inboxes[agent.name].pace = Pace(turns)
+        system = prompt.system(agent, self._session.condition.agents, room.directory, user=USER, workdir=workdir)
+        client = room.clients[agent.name]
+        place = Place(agent.name, client, room.directory, environment, self.conduct, USER, self._watch_new_channel)
+        return BuiltinAgent(
+            agent.name,
+            Mind(model, system, tools, agent.context_window_tokens),
+            Toolbox(place, tools),
+            room.inboxes[agent.name],
+            room.directory,
+            self.conduct,
+            lambda tokens: meter.count(agent, tokens),
+        )
+
+    async def _watch_new_channel(self, channel: Channel, client: RelayClient) -> None:
+        await self._room.watch(channel, client)
+
+    def start(self) -> None:
+        """Let every agent wait for mentions: before the task is posted."""
+        for name, agent in self.agents.items():
+            self._running[asyncio.create_task(agent.run(), name=name)] = name
+
+    async def work(self, deadline: Deadline, notices: AsyncIterator[Notice]) -> End:
+        """How the work ends. The agents may still be running then: `stop` ends them."""
+        done = self._room.done
+        watchers = [asyncio.create_task(w) for w in self._watchers(notices)]
+        waiting: set[asyncio.Future[Any]] = {done, *self._running, *watchers}
+        try:
+            while True:
+                left_s = None if math.isinf(deadline.left_s) else deadline.left_s
+                ended, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+                ends = [end for future in ended - {done} if (end := _end_of(future)) is not None]
+                if done in ended:
+                    # A script that parted from what happened must not pass because the other end came as soon.
+                    return next((end for end in ends if end.is_of_script), End("done"))
+                if ends:
+                    return ends[0]
+                if deadline.passed:
+                    return End("deadline", deadline.reason())
+        finally:
+            for watcher in watchers:
+                watcher.cancel()
+
+    async def stop(self) -> None:
+        """Cancel every agent, with the command that it may have running."""
+        saying = [task for task, name in self._running.items() if self.agents[name].has_said_done]
+        if saying:
+            # It is heard sooner by push than its own call of `done` returns.
+            await asyncio.wait(saying, timeout=LAST_WORD_S)
+        for task in self._running:
+            task.cancel()
+        if not self._running:
+            return
+        _, late = await asyncio.wait(self._running, timeout=WIND_DOWN_S)
+        for task in late:
+            self._logger.warning("%s did not stop within %g s", self._running[task], WIND_DOWN_S)
+
+    def _watchers(self, notices: AsyncIterator[Notice]) -> list[Coroutine[Any, Any, End]]:
+        gone = [_gone(client) for client in self._room.everyone]
+        return [_fatal(notices), self._quiet(), *gone]
+
+    async def _quiet(self) -> End:
+        """Ends when nobody has anything to do any more. Real models are reminded once, a script isn't."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._room.deaf:
+                return fault("relay_gone", f"the relay ended a subscription: {self._room.deaf}")
+            if self._room.interrupted or self.conduct.quiet_s < QUIET_S:
+                continue
+            if waiting := [inbox for inbox in self._room.inboxes.values() if inbox.waiting]:
+                # Only a replay keeps mentions waiting while nobody acts: for others that don't come this time.
+                for inbox in waiting:
+                    inbox.prod()
+                continue
+            if not self._nudges_left:
+                return End("loop", f"the team fell silent: nobody had anything to do for {QUIET_S:g} s")
+            self._nudges_left -= 1
+            self._room.inboxes[self._room.cast.orchestrator.agent.name].prod()
+            await asyncio.sleep(QUIET_S)
+
+
+def _end_of(future: asyncio.Future[Any]) -> End | None:
+    error = future.exception()
+    if error is not None:
+        return of_error(error)
+    result = future.result()
+    return result if isinstance(result, End) else None
+
+
+async def _gone(client: RelayClient) -> End:
+    return of_error(await client.wait_gone())
+
+
+async def _fatal(notices: AsyncIterator[Notice]) -> End:
+    async for notice in notices:
+        if (end := of_notice(notice)) is not None:
+            return end
+    return fault("gateway_lost", "the gateway's notices ended")

@@ -1,0 +1,96 @@
+"""The agent's options and what they lead to: condition, endpoints, keys. Checked before any trial, and used in each."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from bench.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from bench.endpoints import Endpoint
+    from bench.manifest import Condition
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The agent's options, as Harbor stores them: a pure function of what a person asked for."""
+
+    manifest: Path
+    condition_sha256: str
+    endpoints: Path | None
+    rehearsal: str | None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Terms from Harbor's kwargs. Raises InvalidInput for a missing or unknown one."""
+        known = {"manifest", "condition_sha256", "endpoints", "rehearsal"}
+        unknown = sorted(set(given) - known)
+        if unknown:
+            raise InvalidInput.of(
+                "agent kwargs", f"unknown: {', '.join(unknown)}", f"known are {', '.join(sorted(known))}"
+            )
+        for name in ("manifest", "condition_sha256"):
+            if not given.get(name):
+                raise InvalidInput.of("agent kwargs", f"{name} is missing", f"give it with --ak {name}=…")
+        endpoints, rehearsal = given.get("endpoints"), given.get("rehearsal")
+        return cls(
+            Path(given["manifest"]),
+            str(given["condition_sha256"]),
+            Path(endpoints) if endpoints else None,
+            str(rehearsal) if rehearsal else None,
+        )
+
+    def condition(self) -> Condition:
+        """The condition, which must be the one that was planned; read once. Raises InvalidInput."""
+        condition = _load_manifest(self.manifest)
+        if condition.sha256 != self.condition_sha256:
+            raise InvalidInput.of(
+                str(self.manifest),
+                f"the condition is not the one that was planned: its hash is {condition.sha256}, "
+                f"planned was {self.condition_sha256}",
+                "restore the manifest and its prompts, or start a new job",
+            )
+        return condition
+
+    def team_endpoints(self, condition: Condition) -> dict[str, Endpoint]:
+        """The endpoints that the condition's roster names. Raises InvalidInput."""
+        from bench import endpoints
+
+        if self.endpoints is None and not self.rehearsal:
+            raise InvalidInput.of("agent kwargs", "endpoints is missing", "only a rehearsal needs no endpoint file")
+        return endpoints.for_team(
+            condition.endpoints, self.endpoints or Path(os.devnull), rehearsal=bool(self.rehearsal)
+        )
+
+
+@functools.cache
+def _load_manifest(path: Path) -> Condition:
+    from bench import manifest
+
+    return manifest.load(path)
+
+
+_provided: dict[str, str] = {}
+"""API keys by the name of their variable: given by the parent on a pipe, never in this process's environment."""
+
+
+def provide_keys(keys: Mapping[str, str]) -> None:
+    """API keys for this process's jobs, by the name of their variable; they come before the environment's."""
+    _provided.update(keys)
+
+
+def api_key(endpoint: Endpoint) -> str:
+    """The endpoint's key, empty where it wants none. Raises InvalidInput naming endpoint and variable."""
+    if endpoint.api_key_env is None:
+        return ""
+    key = _provided.get(endpoint.api_key_env) or os.environ.get(endpoint.api_key_env)
+    if not key:
+        raise InvalidInput.of(
+            f"endpoint {endpoint.name}", f"{endpoint.api_key_env} is not set", "set it in the environment"
+        )
+    return key
