@@ -1,0 +1,37 @@
+"""Commands timed in turns, so that a machine that slows down slows both sides; medians, since it is shared."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from bench.settings import ROOT
+
+
+def wall_s(command: Sequence[str], environment: Mapping[str, str] | None = None) -> float:
+    """Wall seconds of one run. Raises CalledProcessError where it fails."""
+    env = {k: v for k, v in (environment or os.environ).items() if k != "PYTHONDONTWRITEBYTECODE"}
+    began = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def in_turns(commands: Mapping[str, Sequence[str]], *, runs: int) -> dict[str, float]:
+    """Median wall seconds of each command: one warm-up each, then A B C A B C …"""
+    for command in commands.values():
+        wall_s(command)
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(runs):
+        for name, command in commands.items():
+            taken[name].append(wall_s(command))
+    return {name: median(values) for name, values in taken.items()}
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of them don't exceed (nearest rank)."""
+    ranked = sorted(values)
+    return ranked[max(0, math.ceil(len(ranked) * share) - 1)]

@@ -1,0 +1,267 @@
+"""What a job left, read back: plan, receipts and trials. What is missing or damaged is said, and breaks nothing else.
+
+The job directory is the truth. Reading it needs neither the stack nor the machine that ran it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bench import costs, jsonl, planrecord
+from bench.costs import NOTHING, Spend
+from bench.files import sync_directory, write_atomically
+from bench.judge import JudgeError, host_checks
+from bench.outcome import Fault, Outcome, classify, facts_from
+from bench.planrecord import JobPlanRecord
+from bench.settings import ROOT
+from bench.trial import journal
+from bench.trial.journal import JobStopped, Journal
+
+PLAN, JOURNAL, RECEIPTS = planrecord.FILE_NAME, journal.FILE_NAME, "buzzbench-receipts.jsonl"
+EVIDENCE, CHECKS = "buzzbench-evidence.json", "buzzbench-checks.json"
+TAIL_CHARACTERS = 2000
+LARGEST_CHECKS_BYTES = 1_000_000
+"""Of checks.json, which comes out of the environment: an agent may have written anything there."""
+UNFINISHED, NOT_BEGUN = "unfinished", "not begun when the job stopped"
+GONE = "its directory is gone"
+
+json_lines = jsonl.read
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One trial. `seconds` is its wall time; `task` is `[task].name`, else the directory's name."""
+
+    trial: str
+    task: str
+    outcome: Outcome
+    seconds: float
+    spend: Spend = NOTHING
+    planned: bool = True
+    """Whether its task is one of the plan's."""
+
+    @property
+    def is_scored(self) -> bool:
+        return self.outcome.outcome != "unscored"
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """An attempt that is no part of the result any more, and why: it made room for another, or somebody removed it.
+
+    What it cost was spent all the same.
+    """
+
+    trial: str
+    task: str
+    reason: str
+    spend: Spend = NOTHING
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """One job directory. `warnings` name files that could not be read whole; `stop` says why it was stopped early.
+
+    `unplanned` are trials of tasks that nobody had selected: an error, and no part of any count (public case 1).
+    """
+
+    directory: Path
+    plan: JobPlanRecord
+    trials: tuple[TrialRecord, ...]
+    planned_trials: int | None
+    warnings: tuple[str, ...] = field(default=())
+    replaced: tuple[Replaced, ...] = ()
+    stop: JobStopped | None = None
+    unplanned: tuple[TrialRecord, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {
+            name: sum(trial.outcome.outcome == name for trial in self.trials)
+            for name in ("passed", "failed", "unscored")
+        }
+
+    @property
+    def missing(self) -> int:
+        """Planned trials that left nothing."""
+        return max(0, (self.planned_trials or 0) - len(self.trials))
+
+    @property
+    def missing_of(self) -> dict[str, int]:
+        """How many of the planned trials of each task left nothing; empty where the tasks were Harbor's to find."""
+        left = Counter(trial.task for trial in self.trials)
+        lacking = {task: self.plan.attempts - left[task] for task in self.plan.directories}
+        return {task: number for task, number in lacking.items() if number > 0}
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned trial has a score."""
+        return bool(self.trials) and not self.missing and not self.counts["unscored"] and not self.unplanned
+
+    @property
+    def spend(self) -> Spend:
+        """Everything that the job's model calls cost, replaced attempts included."""
+        trials = [trial.spend for trial in (*self.trials, *self.unplanned)]
+        return costs.total(trials + [attempt.spend for attempt in self.replaced])
+
+
+def read_job(job_dir: Path) -> JobRecord:
+    """Everything of one job. Never raises for what is in the files."""
+    warnings: list[str] = []
+    plan = planrecord.read(job_dir, warnings)
+    spends = costs.by_trial(job_dir / RECEIPTS, warnings)
+    book = journal.read(job_dir / JOURNAL)
+    warnings += book.warnings
+    trials = []
+    for directory in trial_directories(job_dir, without=book.replaced):
+        trial = read_trial(directory, plan, spends.pop(directory.name, NOTHING), warnings)
+        trials.append(_not_begun(trial) if book.begun and trial.trial not in book.begun else trial)
+    planned = len(plan.directories) * plan.attempts or _number_of_trials(job_dir)
+    replaced = tuple(_replaced(book, spends, kept={trial.trial for trial in trials}))
+    unplanned = tuple(trial for trial in trials if not trial.planned)
+    asked_for = tuple(trial for trial in trials if trial.planned)
+    return JobRecord(job_dir, plan, asked_for, planned, tuple(warnings), replaced, book.stop, unplanned)
+
+
+def read_plan(job_dir: Path) -> JobPlanRecord:
+    """The job's plan alone. What a damaged file doesn't tell is unknown."""
+    return planrecord.read(job_dir, [])
+
+
+def trial_directories(job_dir: Path, *, without: Iterable[str] = ()) -> list[Path]:
+    """The directories of a job's attempts, by name; those of `without` are no part of it any more."""
+    left_out = set(without)
+    return sorted(
+        path for path in job_dir.iterdir() if path.name not in left_out and path.is_dir() and path.name[0] != "."
+    )
+
+
+def read_trial(
+    trial_dir: Path, plan: JobPlanRecord, spend: Spend = NOTHING, warnings: list[str] | None = None
+) -> TrialRecord:
+    """One trial from its directory, with the host's own verdict where the task has one."""
+    path = trial_dir / "result.json"
+    result = _json(path)
+    if result is None:
+        what = f"its {path.name} is damaged" if path.exists() else UNFINISHED
+        if path.exists() and warnings is not None:
+            warnings.append(f"{path}: not a JSON object (cut off?); the trial is unscored")
+        task = _task_of(trial_dir, plan)
+        return TrialRecord(trial_dir.name, task, Outcome("unscored", None, what), 0.0, spend)
+    task = str(result.get("task_name") or _task_of(trial_dir, plan))
+    facts = facts_from(
+        result,
+        checks=_json(trial_dir / "verifier" / "checks.json", most_bytes=LARGEST_CHECKS_BYTES),
+        verifier_tail=_verifier_tail(trial_dir),
+    )
+    try:
+        facts = replace(facts, host_checks=_host_checks(trial_dir, plan.directories.get(task)))
+    except JudgeError as error:
+        # The task's fault, not the team's: nobody can say what the evidence is worth.
+        facts = replace(facts, fault=facts.fault or Fault("judge", str(error)))
+    planned = plan.holds(task, _source_of(result, task))
+    return TrialRecord(trial_dir.name, task, classify(facts), _seconds(result), spend, planned)
+
+
+def _replaced(book: Journal, spends: Mapping[str, Spend], *, kept: set[str]) -> list[Replaced]:
+    """Attempts that the journal or the receipts know, and that have no directory in the job any more."""
+    found = []
+    for name in dict.fromkeys([*book.begun, *book.replaced, *spends]):
+        if name in kept:
+            continue
+        entry = book.replaced.get(name)
+        task = entry.task if entry else book.begun[name].task if name in book.begun else name.rpartition("__")[0]
+        found.append(Replaced(name, task, entry.reason if entry else GONE, spends.get(name, NOTHING)))
+    return found
+
+
+def _not_begun(trial: TrialRecord) -> TrialRecord:
+    """A directory that Harbor had made when the job was stopped, of an attempt that the journal doesn't know."""
+    if trial.outcome.reason != UNFINISHED:
+        return trial
+    return replace(trial, outcome=replace(trial.outcome, reason=NOT_BEGUN))
+
+
+def _task_of(trial_dir: Path, plan: JobPlanRecord) -> str:
+    """The task of a trial that has no result: its configuration names the task's directory."""
+    configured = _json(trial_dir / "config.json") or {}
+    task = configured.get("task")
+    path = str(task.get("path")) if isinstance(task, dict) else ""
+    named = (name for name, directory in plan.directories.items() if str(directory) == path)
+    return next(named, trial_dir.name.rpartition("__")[0] or trial_dir.name)
+
+
+def _source_of(result: Mapping[str, Any], task: str) -> str:
+    """What Harbor matched its globs against (HARBOR.md section 1.1)."""
+    config = result.get("config")
+    source = config.get("task") if isinstance(config, dict) else None
+    source = source if isinstance(source, dict) else {}
+    return str(source.get("name") or Path(str(source.get("path") or task)).name)
+
+
+def _number_of_trials(job_dir: Path) -> int | None:
+    """What Harbor planned: of a registry dataset only Harbor knows."""
+    number = (_json(job_dir / "result.json") or {}).get("n_total_trials")
+    return number if isinstance(number, int) and number > 0 else None
+
+
+def sync(trial_dir: Path) -> None:
+    """Make a trial's result durable: it counts as done only after this."""
+    descriptor = os.open(trial_dir / "result.json", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_directory(trial_dir)
+
+
+def _host_checks(trial_dir: Path, task_dir: Path | None) -> Mapping[str, bool] | None:
+    """The host's verdict on its own copy of the evidence, judged once and kept beside it."""
+    kept = _json(trial_dir / CHECKS)
+    if kept is not None:
+        return {str(name): bool(held) for name, held in kept.items()}
+    evidence = _json(trial_dir / EVIDENCE)
+    if evidence is None or task_dir is None or not task_dir.is_relative_to(ROOT / "buzz-dataset"):
+        return None
+    checks = host_checks(task_dir, evidence)
+    if checks is not None and os.access(trial_dir, os.W_OK):
+        write_atomically(trial_dir / CHECKS, json.dumps(dict(checks), indent=2) + "\n")
+    return checks
+
+
+def _json(path: Path, *, most_bytes: int | None = None) -> dict[str, Any] | None:
+    """The JSON object in a file; None where there is none, or where it is larger than it may be."""
+    try:
+        if not path.is_file() or (most_bytes is not None and path.stat().st_size > most_bytes):
+            return None
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _verifier_tail(trial_dir: Path) -> str:
+    """The end of what the verifier printed; of a task with steps, the last one's."""
+    name = Path("verifier", "test-stdout.txt")
+    of_steps = sorted(trial_dir.glob(str(Path("steps", "*", name))), key=lambda path: path.stat().st_mtime)
+    path = of_steps[-1] if of_steps else trial_dir / name
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL_CHARACTERS))
+        return file.read().decode(errors="replace")
+
+
+def _seconds(result: Mapping[str, Any]) -> float:
+    try:
+        began, ended = (datetime.fromisoformat(result[name]) for name in ("started_at", "finished_at"))
+        return (ended - began).total_seconds()
+    except (KeyError, TypeError, ValueError):
+        return 0.0
