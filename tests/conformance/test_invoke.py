@@ -1,0 +1,88 @@
+"""What we rely on in Invoke 3.0.3. A failure here says which assumption a new version broke."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from invoke import Call, Collection, Config, Context, Executor, Program, task
+from invoke.exceptions import ParseError
+from invoke.parser.parser import ParseMachine
+
+from bench.settings import ROOT
+
+HEAVY = ("aiohttp", "psycopg", "pydantic", "harbor", "rich", "nostr_sdk", "buzzkit", "orjson", "litellm")
+
+
+def _inv(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "invoke", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_version_is_the_one_these_tests_were_written_for() -> None:
+    assert version("invoke") == "3.0.3"
+
+
+def test_all_calls_are_expanded_before_the_first_body_runs() -> None:
+    seen: list[str] = []
+
+    @task
+    def one(c: Context) -> None:
+        seen.append("one")
+
+    class Noting(Executor):
+        def expand_calls(self, calls: list[Call]) -> list[Call]:
+            seen.append("expand")
+            return super().expand_calls(calls)
+
+    Noting(Collection(one), Config()).execute("one")
+    assert seen[-1] == "one"
+    assert seen.count("one") == 1
+
+
+def test_invoke_yaml_names_our_executor_for_plain_inv_also_from_a_folder_below() -> None:
+    for cwd in (ROOT, ROOT / "bench"):
+        shown = _inv("bench", "--stack", "cloud", "--dry-run", cwd=cwd)
+        assert shown.returncode == 2, shown.stderr
+
+
+def test_without_our_patch_a_parse_error_would_end_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    def original(machine: ParseMachine, message: str) -> None:
+        raise ParseError(message, machine.context)
+
+    monkeypatch.setattr(ParseMachine, "error", original)
+    with pytest.raises(SystemExit) as raised:
+        Program(namespace=Collection()).run(["inv", "nonsense"])
+    assert raised.value.code == 1
+
+
+def test_listing_tasks_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['inv', '--list']\n"
+        "from invoke.main import program\n"
+        "try: program.run()\n"
+        "except SystemExit: pass\n"
+        f"print('heavy:', [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_every_task_says_in_one_short_line_what_it_does() -> None:
+    lines = [line for line in _inv("--list").stdout.splitlines() if line.startswith("  ")]
+    assert {line.split()[0] for line in lines} >= set(
+        "keys env up schema xbuild gui bench down status test check lock perf".split()  # noqa: SIM905
+    )
+    assert all(line.rstrip().endswith(".") for line in lines)
+
+
+@pytest.mark.parametrize("line", ["bench --dry", "bench -R", "--dry bench", "up --dry"])
+def test_invokes_own_dry_run_is_refused_since_it_would_run_the_bodies(line: str) -> None:
+    """Case 47."""
+    shown = _inv(*line.split())
+    assert shown.returncode == 2
+    assert "use `inv bench --dry-run`" in shown.stderr

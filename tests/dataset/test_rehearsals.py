@@ -1,0 +1,118 @@
+"""Each script of each task, played by a whole rehearsal: the good ones in tests/test_pipeline.py, the others here."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import records
+from bench.judge import host_checks
+
+from ..pipeline import new_installation, remove
+from .kit import TASKS, failing
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+NOTHING = 'orch:\n  - name: do nothing\n    do:\n      - done: "nothing"\n'
+
+INTENDED = {
+    "wrong-name-without-mention": "the lead mentions the pilot on duty",
+    "wrong-both-mentioned": "nobody mentions the other pilot",
+    "wrong-root": "the lead asks again in that thread",
+    "wrong-answers-beside-the-thread": "the worker answers in the thread of the question",
+    "wrong-split-in-two": "the lead posts the notice as one message with every character kept",
+    "wrong-tidied": "the lead posts the notice as one message with every character kept",
+    "wrong-one-worker-does-both": "worker-2 itself reports the sum of its part to the lead after it was asked",
+    "wrong-lead-does-it-alone": "the lead asks worker-1",
+    "wrong-review-skipped": "the reviewer sends it back to the author with the rule that is not met",
+    "wrong-author-accepts-itself": "the reviewer tells the lead of the acceptance after that",
+}
+"""The check that each wrong script is there to fail."""
+
+SCRIPTS = [(task, path.stem) for task in TASKS for path in sorted((task / "rehearsal").glob("wrong-*.yaml"))]
+each_wrong_script = pytest.mark.parametrize("script", [name for _, name in SCRIPTS])
+each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one script left."""
+
+    task: Path
+    outcome: str
+    reason: str
+    evidence: dict[str, Any]
+    checks: dict[str, dict[str, bool]]
+
+
+@pytest.fixture(scope="module")
+def played() -> Iterator[dict[str, Played]]:
+    """All in one job: copies of the tasks, each with one wrong script, or one that does nothing, as its good one."""
+    home = Path(tempfile.mkdtemp(prefix="bzb-scripts-"))
+    installation = new_installation(home)
+    try:
+        dataset = home / "scripts"
+        for task, name in [*SCRIPTS, *((task, f"nothing-{number}") for number, task in enumerate(TASKS))]:
+            copy(task, name, dataset / name)
+        arguments = ("--path", str(dataset), "--rehearsal", "--json", "-k", "1", "--job-name", "scripts")
+        done = installation.inv("bench", *arguments)
+        assert done.stdout, done.stderr
+        (job,) = json.loads(done.stdout)["jobs"]
+        yield {trial["task"].removeprefix("buzz/"): left(Path(job["directory"]), trial) for trial in job["trials"]}
+    finally:
+        remove(installation)
+
+
+def copy(task: Path, name: str, directory: Path) -> None:
+    shutil.copytree(task, directory, ignore=shutil.ignore_patterns("rehearsal"))
+    config = directory / "task.toml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace(f'name = "buzz/{task.name}"', f'name = "buzz/{name}"'), encoding="utf-8")
+    (directory / "rehearsal").mkdir()
+    script = task / "rehearsal" / f"{name}.yaml"
+    text = script.read_text(encoding="utf-8") if script.exists() else NOTHING
+    (directory / "rehearsal" / "good.yaml").write_text(text, encoding="utf-8")
+
+
+def left(job: Path, trial: dict[str, Any]) -> Played:
+    name = trial["task"].removeprefix("buzz/")
+    number = re.fullmatch(r"nothing-(\d+)", name)
+    task = TASKS[int(number[1])] if number else next(task for task, script in SCRIPTS if script == name)
+    directory = job / trial["trial"]
+    evidence = json.loads((directory / records.EVIDENCE).read_text(encoding="utf-8"))
+    checks = json.loads((directory / "verifier" / "checks.json").read_text(encoding="utf-8"))
+    return Played(task, trial["outcome"], trial["reason"], evidence, checks)
+
+
+def test_every_wrong_script_has_an_intended_check() -> None:
+    assert sorted(INTENDED) == sorted(name for _, name in SCRIPTS)
+
+
+@each_wrong_script
+def test_a_wrong_script_is_played_to_its_end_and_scored_0(script: str, played: dict[str, Played]) -> None:
+    trial = played[script]
+    assert trial.outcome == "failed", trial.reason
+    assert INTENDED[script] in failing(trial.checks["evidence"])
+    assert trial.checks["evidence"] == host_checks(trial.task, trial.evidence)
+
+
+@each_wrong_script
+def test_a_wrong_script_looks_right_by_its_files_and_its_end(script: str, played: dict[str, Played]) -> None:
+    trial = played[script]
+    assert failing(trial.checks["files"]) == set()
+    assert [m["author"] for m in trial.evidence["messages"] if m["text"].startswith("DONE:")] == ["orch"]
+
+
+@each_task
+def test_doing_nothing_is_scored_0(task: Path, played: dict[str, Played]) -> None:
+    trial = played[f"nothing-{TASKS.index(task)}"]
+    assert trial.outcome == "failed", trial.reason
+    assert not any(trial.checks["files"].values())

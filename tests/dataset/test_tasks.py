@@ -1,0 +1,106 @@
+"""Every task of buzz-dataset is a whole one: valid for Harbor, for us, and with scripts to rehearse it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from harbor.models.task.task import Task
+
+from bench.gateway.script import load_script
+
+from .kit import DATASET, TASKS
+
+PARTS = {"task.toml", "instruction.md", "environment", "tests", "rehearsal"}
+SHARED = ("test.sh", "verify.py")
+
+each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+
+
+def test_three_regression_and_two_workflow_tasks_are_there_at_least() -> None:
+    layers = Counter(
+        tomllib.loads((task / "task.toml").read_text(encoding="utf-8"))["metadata"]["evaluation_layer"]
+        for task in TASKS
+    )
+    assert set(layers) == {"regression", "workflow"}
+    assert layers["regression"] >= 3
+    assert layers["workflow"] >= 2
+
+
+@each_task
+def test_a_task_says_who_it_is_and_what_it_may_take(task: Path) -> None:
+    config = tomllib.loads((task / "task.toml").read_text(encoding="utf-8"))
+    assert config["schema_version"] == "1.4"
+    assert config["task"]["name"] == f"buzz/{task.name}"
+    assert config["agent"]["timeout_sec"] > 0
+    assert config["verifier"]["timeout_sec"] > 0
+    assert {"cpus", "memory_mb"} <= set(config["environment"])
+    # No network beyond relay and gateway: what declares more is refused in the sandbox for unscripted models.
+    assert "network_mode" not in config["environment"]
+    # Harbor cuts a trial's name at 32 characters, and reads "__" in a name as its own separator.
+    assert len(task.name) <= 32
+    assert "__" not in task.name
+
+
+@each_task
+def test_harbor_takes_the_task(task: Path) -> None:
+    assert {path.name for path in task.iterdir()} == PARTS
+    assert Task.is_valid_dir(task)
+    assert Task(task).name == f"buzz/{task.name}"
+
+
+@each_task
+def test_the_dockerfile_keeps_to_what_the_sandbox_can_do(task: Path) -> None:
+    lines = (task / "environment" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["FROM python:3.13-slim-bookworm", "WORKDIR /app"]
+    assert {line.split()[0] for line in lines[2:]} <= {"WORKDIR", "ENV", "COPY", "RUN"}
+
+
+@each_task
+def test_all_tasks_are_verified_by_the_same_program(task: Path) -> None:
+    for name in SHARED:
+        here, there = task / "tests" / name, TASKS[0] / "tests" / name
+        assert here.read_bytes() == there.read_bytes(), f"{here} differs from {there}"
+    assert (task / "tests" / "test.sh").stat().st_mode & 0o111
+
+
+@each_task
+def test_the_instruction_tells_nothing_of_the_judge(task: Path) -> None:
+    instruction = (task / "instruction.md").read_text(encoding="utf-8")
+    source = (task / "tests" / "judge.py").read_text(encoding="utf-8")
+    forms = set(re.findall(r'"([A-Z]{2,}-\d+|\d{2,}|[0-9a-f]{64})"', source))
+    assert not [form for form in forms if form in instruction]
+    assert not re.search(r"judge|verif|evidence|reward|\bseq\b|DONE:|p tag", instruction)
+
+
+@each_task
+def test_a_task_has_a_good_script_and_wrong_ones_that_say_what_is_wrong(task: Path) -> None:
+    scripts = sorted(path.name for path in (task / "rehearsal").iterdir())
+    assert scripts[0] == "good.yaml"
+    assert len(scripts) >= 3
+    for name in scripts[1:]:
+        assert re.fullmatch(r"wrong-[a-z-]+\.yaml", name)
+        assert (task / "rehearsal" / name).read_text(encoding="utf-8").startswith("# ")
+    for name in scripts:
+        path = task / "rehearsal" / name
+        script = load_script(path.read_text(encoding="utf-8"), str(path))
+        lead = script.steps_for("orch", "orch")
+        assert lead is not None
+        assert lead[-1].do[-1].done is not None
+
+
+def test_the_notice_is_the_one_that_its_judge_knows() -> None:
+    task = DATASET / "multiline-message-kept-whole"
+    notice = (task / "environment" / "notice.md").read_bytes().rstrip(b"\n")
+    assert hashlib.sha256(notice).hexdigest() in (task / "tests" / "judge.py").read_text(encoding="utf-8")
+    text = notice.decode()
+    assert "```" in text
+    assert re.search(r"(^|\s)@\w", text)
+    assert "\n\n" in text
+    assert not text.isascii()
+    # No line ends in a blank and there is no tab: nobody can be asked to keep what nobody can see.
+    assert not re.search(r"[ \t]$|\t", text, re.MULTILINE)

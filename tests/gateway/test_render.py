@@ -1,0 +1,149 @@
+"""Actions become calls of the tools that a request offers, quoted so that a shell can't misread them."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.endpoints import Dialect
+from bench.gateway import conversation
+from bench.gateway.dialects import WIRES
+from bench.gateway.protocol import Context
+from bench.gateway.render import CannotRender, ToolCall, Usage, answer, tool_calls, usage
+from bench.gateway.scripted import Action, Call, Done, Post, Run, Say, Shown
+from bench.prices import Tokens
+
+CONTEXT = Context(channel="chan", user="user", members={"user": "00" * 32, "worker-1": "bb" * 32})
+BUILTIN = ("shell", "send_message", "read_messages", "done")
+BUZZ = ("buzz-dev-mcp__str_replace", "buzz-dev-mcp__shell")
+
+
+def test_builtin_tools_are_called_by_name() -> None:
+    actions = (
+        Say("hi"),
+        Run("ls"),
+        Post("go", ("worker-1",), "ee" * 32, "side"),
+        Post("bare"),
+        Done("DONE: x"),
+        Call("read_messages", {"limit": 3}),
+    )
+    assert tool_calls(actions, BUILTIN, CONTEXT) == (
+        ToolCall("shell", {"command": "ls"}),
+        ToolCall("send_message", {"text": "go", "mention": ["worker-1"], "reply_to": "ee" * 32, "channel": "side"}),
+        ToolCall("send_message", {"text": "bare"}),
+        ToolCall("done", {"text": "DONE: x"}),
+        ToolCall("read_messages", {"limit": 3}),
+    )
+
+
+def test_a_shell_alone_gets_the_buzz_cli() -> None:
+    nasty = 'it\'s $HOME `x`\n"two" lines'
+    run, send, done = tool_calls((Run("ls -l"), Post(nasty, ("worker-1",), "ee" * 32), Done("DONE: x")), BUZZ, CONTEXT)
+    assert run == ToolCall("buzz-dev-mcp__shell", {"command": "ls -l"})
+    assert send.name == "buzz-dev-mcp__shell"
+    assert shlex.split(send.input["command"]) == [
+        *("buzz", "messages", "send", "--channel", "chan", "--content", nasty),
+        *("--mention", "bb" * 32, "--reply-to", "ee" * 32),
+    ]
+    assert shlex.split(done.input["command"])[-4:] == ["--content", "DONE: x", "--mention", "00" * 32]
+
+
+@pytest.mark.parametrize(
+    ("action", "tools", "message"),
+    [
+        (Run("ls"), ("done",), "the tools offered can't run a command: done"),
+        (Post("x"), (), "the tools offered can't send a message: none"),
+        (Post("x"), ("shell",), "the tools offered can't send a message: shell"),
+        (Done("x"), ("shell", "send_message"), "the tools offered can't say done: shell, send_message"),
+        (Call("react", {}), ("shell",), "the tool 'react' is not offered: shell"),
+        (Post("x", ("ghost",)), BUZZ, "nobody is called 'ghost'; members are user, worker-1"),
+    ],
+)
+def test_what_the_tools_cannot_do_is_said(action: Action, tools: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CannotRender) as raised:
+        tool_calls((action,), tools, CONTEXT)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+def test_an_answers_usage_reads_back_as_it_was_told(dialect: Dialect) -> None:
+    written = 3 if dialect == "anthropic" else 0
+    data = answer(dialect, model="m", number=1, text="t", calls=(), usage=Usage(4, 2, written, 9))
+    assert WIRES[dialect].tokens(orjson.loads(data)["usage"]) == Tokens(4, 2, written, 9)
+
+
+def test_an_anthropic_answer_has_its_form() -> None:
+    made: Any = orjson.loads(
+        answer("anthropic", model="m", number=2, text="t", calls=(ToolCall("x", {"a": 1}),), usage=Usage(1, 0, 0, 1))
+    )
+    assert made["stop_reason"] == "tool_use"
+    assert made["content"] == [
+        {"type": "text", "text": "t"},
+        {"type": "tool_use", "id": "toolu_script_2_0", "name": "x", "input": {"a": 1}},
+    ]
+    ended: Any = orjson.loads(answer("anthropic", model="m", number=3, text="t", calls=(), usage=Usage(1, 0, 0, 1)))
+    assert ended["stop_reason"] == "end_turn"
+
+
+def test_an_openai_answer_has_its_form() -> None:
+    made: Any = orjson.loads(
+        answer("openai", model="m", number=2, text="", calls=(ToolCall("x", {"a": 1}),), usage=Usage(1, 2, 0, 3))
+    )
+    (choice,) = made["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["content"] is None
+    assert choice["message"]["tool_calls"] == [
+        {"id": "call_script_2_0", "type": "function", "function": {"name": "x", "arguments": '{"a":1}'}}
+    ]
+    assert made["usage"]["total_tokens"] == 6
+
+
+def test_what_is_newly_shown_begins_after_the_models_last_message() -> None:
+    anthropic: Any = {
+        "messages": [
+            {"role": "user", "content": "old"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "shell", "input": {}}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "ran"}]},
+                    {"type": "tool_result", "tool_use_id": "2", "content": "sent"},
+                    {"type": "text", "text": "new"},
+                ],
+            },
+            {"role": "user", "content": "newer"},
+        ],
+        "tools": [{"name": "shell"}],
+    }
+    read = conversation.read("anthropic", anthropic)
+    assert (read.shown, read.tools) == (Shown(("new", "newer"), ("ran", "sent")), ("shell",))
+    openai: Any = {
+        "messages": [
+            {"role": "system", "content": "you are"},
+            {"role": "user", "content": "old"},
+            {"role": "assistant", "content": "", "tool_calls": []},
+            {"role": "tool", "tool_call_id": "1", "content": "ran"},
+            {"role": "user", "content": [{"type": "text", "text": "new"}]},
+        ],
+        "tools": [{"type": "function", "function": {"name": "x__shell"}}],
+    }
+    read = conversation.read("openai", openai)
+    assert (read.shown, read.tools) == (Shown(("new",), ("ran",)), ("x__shell",))
+
+
+def test_usage_counts_the_text_and_caches_what_was_there() -> None:
+    asked: Any = {"messages": [{"role": "user", "content": "x" * 400}]}
+    plain = conversation.read("anthropic", asked)
+    caching = conversation.read("anthropic", {**asked, "system": [{"text": "s", "cache_control": {}}]})
+    assert usage("anthropic", plain, known_characters=80, answer_characters=9) == Usage(
+        -(-plain.prompt_characters // 4), 0, 0, 3
+    )
+    told = usage("anthropic", caching, known_characters=80, answer_characters=9)
+    assert (told.fresh, told.cache_read) == (0, 20)
+    assert told.cache_read + told.cache_write == -(-caching.prompt_characters // 4)
+    assert (
+        usage("openai", conversation.read("openai", asked), known_characters=80, answer_characters=1).cache_read == 20
+    )

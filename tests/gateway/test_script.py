@@ -1,0 +1,80 @@
+"""A bad script is found when it is read, with its path; a good one travels unchanged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.errors import InvalidInput
+from bench.gateway.script import load_script, problems, read_script
+
+GOOD = """
+orch:
+  - name: ask
+    do: [{send: {text: hi, mention: [worker-1], reply: true}}]
+  - name: end
+    on: result
+    do: [{done: "DONE: {{user}} {{event}} {{index}} {{agent}} {{member}}"}]
+"""
+
+STEP = "w: [{name: a, %s}]"
+
+
+def test_a_good_script_has_no_problems_and_survives_the_wire() -> None:
+    assert problems(GOOD, "good.yaml") == ()
+    script = load_script(GOOD, "good.yaml")
+    assert read_script(json.loads(json.dumps(script.wire)), "wire") == script
+    assert script.wire["orch"][1]["on"] == "result", "`on` is a word, not YAML's boolean"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "f.yaml: a script maps roster ids or agents' names to lists of steps"),
+        ("- x", "f.yaml: a script maps roster ids or agents' names to lists of steps"),
+        ("w: []\nw: []", "f.yaml:2: no YAML: 'w' is there twice"),
+        ("w: 3", "f.yaml: w: input should be a valid list"),
+        (STEP % "do: []", "f.yaml: w[0].do: list should have at least 1 item after validation, not 0"),
+        (STEP % "do: [{say: x}], if: 1", "f.yaml: w[0].if: extra inputs are not permitted"),
+        (STEP % "do: [{say: x, run: y}]", "f.yaml: w[0].do[0]: give exactly one of say, run, send, done, tool"),
+        (STEP % "do: [{say: null}]", "f.yaml: w[0].do[0]: give exactly one of say, run, send, done, tool"),
+        (STEP % "do: [{tool: {a: {}, b: {}}}]", "f.yaml: w[0].do[0]: give one tool: {name: input}"),
+        (STEP % "do: [{send: {text: x, mention: w}}]", "f.yaml: w[0].do[0].send.mention: input should be a valid list"),
+        (STEP % "do: [{send: {mention: [w]}}]", "f.yaml: w[0].do[0].send.text: field required"),
+        (STEP % "on: results, do: [{say: x}]", "f.yaml: w[0].on: input should be 'message' or 'result'"),
+        (
+            STEP % "on: result, do: [{say: x}]",
+            "f.yaml: w[0].on: waits for results, but no step before it calls a tool; use `on: message`",
+        ),
+        (
+            STEP % "do: [{run: 'echo {{foo}}'}]",
+            "f.yaml: w[0]: 'foo' is no placeholder; known are agent, member, index, user, event",
+        ),
+        (
+            "w: [{name: a, do: [{say: x}]}, {name: a, do: [{say: x}]}]",
+            "f.yaml: w[1].name: 'a' names an earlier step too; name each step once",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_file_and_path(text: str, problem: str) -> None:
+    assert [str(p) for p in problems(text, "f.yaml")] == [problem]
+    with pytest.raises(InvalidInput) as raised:
+        load_script(text, "f.yaml")
+    assert raised.value.exit_code == 2
+
+
+def test_broken_yaml_is_named_with_its_line() -> None:
+    (problem,) = problems("orch: []\nw: [}", "f.yaml")
+    assert str(problem).startswith("f.yaml:2: no YAML: ")
+
+
+@pytest.mark.parametrize("think", ["[1]", "[2, 1]", "[-1, 1]", "soon"])
+def test_a_pause_that_makes_no_sense_is_refused(think: str) -> None:
+    (problem,) = problems(STEP % f"do: [{{say: x}}], think_s: {think}", "f.yaml")
+    assert "w[0]" in str(problem)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    text = "w: [{do: [{sai: x}]}, {name: b, do: 1}]"
+    assert len(problems(text, "f.yaml")) >= 3

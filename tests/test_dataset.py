@@ -1,0 +1,163 @@
+"""Tasks on disk: found one level down, checked as a whole, and chosen exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.dataset import Dataset, read, select
+from bench.errors import InvalidInput
+from bench.settings import ROOT
+from tests.planning import Project, project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Project:
+    return project(tmp_path)
+
+
+def found(home: Project, folder: str = "buzz-dataset") -> Dataset:
+    return read(home.root / folder, home.tasks)
+
+
+def faults(home: Project, folder: str = "buzz-dataset") -> list[str]:
+    return [str(problem) for task in found(home, folder).tasks for problem in task.problems]
+
+
+def chosen(home: Project, *include: str, exclude: tuple[str, ...] = (), layer: str | None = None) -> list[str]:
+    tasks, problems = select(found(home), include, exclude, layer)
+    assert not problems
+    return [task.directory.name for task in tasks]
+
+
+def test_the_shipped_tasks_are_without_fault() -> None:
+    dataset = read(ROOT / "buzz-dataset", ROOT / "buzz-dataset")
+    assert dataset.buzz
+    assert [str(problem) for task in dataset.tasks for problem in task.problems] == []
+    assert {task.layer for task in dataset.tasks} == {"regression", "workflow"}
+
+
+def test_a_task_says_its_name_layer_timeout_and_network(home: Project) -> None:
+    more = (
+        '[agent]\ntimeout_sec = 600\nuser = "root"\n[environment]\nnetwork_mode = "no-network"\n'
+        '[verifier]\nnetwork_mode = "public"\n'
+    )
+    home.task("hello", "workflow", more=more)
+    (task,) = found(home).tasks
+    assert (task.name, task.layer, task.agent_timeout_s) == ("buzz/hello", "workflow", 600)
+    assert task.network_modes == ("no-network", None, "public")
+    assert task.users == ("root", None)
+
+
+def test_a_path_is_a_task_or_a_folder_of_tasks(home: Project) -> None:
+    home.task("a")
+    home.task("b")
+    assert [t.directory.name for t in found(home).tasks] == ["a", "b"]
+    single = found(home, "buzz-dataset/b")
+    assert (single.single, [t.directory.name for t in single.tasks]) == (True, ["b"])
+
+
+def test_buzz_tasks_are_those_whose_resolved_path_lies_under_the_projects_folder(home: Project) -> None:
+    home.task("a")
+    home.task("b", None, folder="elsewhere")
+    (home.root / "link").symlink_to(home.tasks)
+    assert found(home, "link").buzz
+    assert not found(home, "elsewhere").buzz
+    assert found(home, "elsewhere").tasks[0].layer is None
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nope", "no such path"),
+        ("buzz-datasett", "no such path; did you mean buzz-dataset in "),
+        ("manifests/rehearsal.yaml", "is a file; give a task's directory, or a folder of tasks"),
+        ("buzz-dataset", "no tasks found: neither a task.toml in it nor in a directory of it"),
+        ("deep", "tasks are looked for one level down: is it "),
+    ],
+)
+def test_a_path_without_tasks_is_an_error(home: Project, path: str, message: str) -> None:
+    home.task("a", folder="deep/inner")
+    with pytest.raises(InvalidInput) as caught:
+        found(home, path)
+    assert message in str(caught.value)
+
+
+def test_all_faults_of_a_dataset_are_found_at_once(home: Project) -> None:
+    (home.task("a") / "task.toml").write_text("[task]\nname = \n")
+    (home.task("b", "smoke") / "instruction.md").unlink()
+    (home.task("c", None, full_name="c") / "tests/test.sh").unlink()
+    (home.task("d") / "task.toml").write_text('[metadata]\nevaluation_layer = "workflow"\n')
+    home.task("e", full_name="buzz/f")
+    (home.task("f", more="[agent]\ntimeout_sec = -1\n") / "environment/Dockerfile").unlink()
+    (home.tasks / "f/environment").rmdir()
+    at = home.tasks
+    assert faults(home) == [
+        f"{at}/a/task.toml:2: not valid TOML: Invalid value",
+        f"{at}/b: has no instruction.md",
+        f"{at}/b/task.toml: [metadata].evaluation_layer: unknown layer 'smoke'; it is regression or workflow",
+        f"{at}/c/task.toml: [task].name: 'c' is no task name; its form is org/name, such as buzz/hello",
+        f"{at}/c: has no tests/test.sh",
+        f"{at}/c/task.toml: [metadata].evaluation_layer: is missing; it is regression or workflow",
+        f"{at}/d/task.toml: [task].name: is missing; give it a name such as buzz/hello",
+        f"{at}/f: has neither an environment/ directory nor [environment].docker_image",
+        f"{at}/f/task.toml: [agent].timeout_sec: -1 is no number of seconds above 0",
+        f"{at}/f/task.toml: [task].name: buzz/f is also the name of e",
+    ]
+
+
+def test_outside_the_buzz_dataset_a_task_needs_no_name_and_no_layer(home: Project) -> None:
+    (home.task("a", None, folder="other") / "task.toml").write_text("[agent]\ntimeout_sec = 60.5\n")
+    assert faults(home, "other") == []
+    assert found(home, "other").tasks[0].name == "a"
+
+
+def test_a_file_that_is_no_text_is_a_fault(home: Project) -> None:
+    (home.task("a") / "task.toml").write_bytes(b"\xff\xfe")
+    assert faults(home) == [f"{home.tasks}/a/task.toml: not valid TOML: not UTF-8 text"]
+
+
+def test_a_glob_matches_the_name_or_the_directory_and_case_counts(home: Project) -> None:
+    home.task("alpha", full_name="buzz/first")
+    home.task("beta", full_name="buzz/second")
+    assert chosen(home, "al*") == chosen(home, "buzz/f*") == ["alpha"]
+    assert chosen(home, "*", exclude=("buzz/second",)) == ["alpha"]
+    assert select(found(home), ["AL*"])[1]
+
+
+def test_several_globs_add_up_and_exclusions_take_away(home: Project) -> None:
+    for name in ("a1", "a2", "b1"):
+        home.task(name)
+    assert chosen(home, "a*", "b*", exclude=("*2",)) == ["a1", "b1"]
+
+
+def test_a_layer_selects_by_metadata(home: Project) -> None:
+    home.task("a")
+    home.task("b", "workflow")
+    assert chosen(home, layer="workflow") == ["b"]
+
+
+def test_the_tasks_nearest_to_an_unmatched_glob_are_named(home: Project) -> None:
+    home.task("split-and-merge")
+    home.task("review-once")
+    (include,) = select(found(home), ["split"])[1]
+    assert str(include) == "--include-task split: matches no task; the nearest are split-and-merge"
+    (exclude,) = select(found(home), (), ["reveiw*"])[1]
+    assert str(exclude) == "--exclude-task reveiw*: matches no task; the nearest are review-once"
+    (neither,) = select(found(home), ["zzz"])[1]
+    assert str(neither) == "--include-task zzz: matches no task; there are review-once, split-and-merge"
+
+
+def test_a_single_task_obeys_globs_too(home: Project) -> None:
+    home.task("a")
+    single = found(home, "buzz-dataset/a")
+    assert [str(p) for p in select(single, ["b"])[1]] == ["--include-task b: matches no task; there are a"]
+    assert [str(p) for p in select(single, (), ["a"])[1]] == ["--exclude-task a: selects none of the 1 tasks"]
+
+
+def test_choosing_nothing_at_all_is_an_error(home: Project) -> None:
+    home.task("a")
+    home.task("b")
+    (problem,) = select(found(home), ["a"], ["*"], "regression")[1]
+    assert str(problem) == "--include-task a --exclude-task * --layer regression: selects none of the 2 tasks"

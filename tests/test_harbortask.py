@@ -1,0 +1,68 @@
+"""A task's whole configuration: what Harbor would stumble over is said before a run begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.dataset import read
+from bench.errors import InvalidInput
+from bench.harbortask import problems
+from tests.planning import Project, project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Project:
+    return project(tmp_path)
+
+
+def said(home: Project, more: str) -> list[str]:
+    home.task("a", more=more)
+    file = f"{home.tasks}/a/task.toml: "
+    found = [str(problem) for problem in problems(read(home.tasks, home.tasks).tasks)]
+    assert all(line.startswith(file) for line in found)
+    return [line.removeprefix(file) for line in found]
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"),
+    [
+        ("", []),
+        (
+            '[environment]\ncpus = "many"\nmemory_mb = "2 GB"\n',
+            [
+                "[environment].cpus: input should be a valid integer, unable to parse string as an integer, not 'many'",
+                "[environment].memory_mb: input should be a valid integer, unable to parse string as an integer, "
+                "not '2 GB'",
+            ],
+        ),
+        (
+            '[verifier]\nenvironment_mode = "seperate"\n',
+            ["[verifier].environment_mode: input should be 'shared' or 'separate', not 'seperate'"],
+        ),
+        (
+            '[environment]\nmemory = "2Q"\n',
+            ["environment: invalid size format: 2Q. Expected format like '1G', '512M', etc"],
+        ),
+        ("[[steps]]\nname = 3\n", ["steps[0].name: input should be a valid string, not 3"]),
+        ("[environment.healthcheck]\nretries = 1\n", ["[environment.healthcheck].command: is missing"]),
+    ],
+)
+def test_a_fault_has_its_file_and_field(home: Project, more: str, lines: list[str]) -> None:
+    assert said(home, more) == lines
+
+
+def test_of_several_forms_that_a_field_may_have_one_is_said(home: Project) -> None:
+    (home.task("a") / "task.toml").write_text('artifacts = [3]\n[task]\nname = "buzz/a"\n')
+    assert [p.what for p in problems(read(home.tasks, home.root / "elsewhere").tasks)] == [
+        "artifacts[0]: input should be a valid string, not 3"
+    ]
+
+
+def test_a_run_checks_what_is_selected_before_anything_starts(home: Project) -> None:
+    home.task("a")
+    home.task("b", more='[environment]\ncpus = "many"\n')
+    with pytest.raises(InvalidInput, match=r"b/task\.toml: \[environment\]\.cpus: input should be a valid integer"):
+        home.plan(dry_run=False)
+    assert home.plan(include=("b",)).jobs, "a dry run leaves it to the run"

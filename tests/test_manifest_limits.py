@@ -1,0 +1,91 @@
+"""Limits that contradict each other are refused with both numbers, before a call is paid for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import InvalidInput
+from bench.manifest import load
+from tests.planning import project
+
+
+def said(tmp_path: Path, trial: dict[str, Any], lead: dict[str, Any], **generation: Any) -> list[str]:
+    home = project(tmp_path)
+    data = json.loads(json.dumps(home.team(trial_budget={"timeout_seconds": 60} | trial)))
+    data["roster"][0] |= {"budget": lead, "generation": generation}
+    path = home.manifest(data)
+    try:
+        load(path)
+    except InvalidInput as error:
+        return [line.split(": ", 1)[1] for line in str(error).splitlines()]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("trial", "lead", "generation", "expected"),
+    [
+        ({"max_tokens": 9000}, {"max_tokens": 9000}, {"max_output_tokens": 9000}, []),
+        ({"max_cost_usd": 0.06144}, {}, {"max_output_tokens": 4096}, []),
+        (
+            {"max_cost_usd": 0.061},
+            {},
+            {"max_output_tokens": 4096},
+            [
+                "trial_budget.max_cost_usd: orch: 0.061 USD is below the 0.06144 USD that one call of "
+                "generation.max_output_tokens 4096 may cost: none could be made"
+            ],
+        ),
+        (
+            {"max_tokens": 1000},
+            {"max_tokens": 2000},
+            {},
+            ["roster[0].budget.max_tokens: 2000 is more than trial_budget.max_tokens 1000: it could never be reached"],
+        ),
+        (
+            {"max_cost_usd": 1},
+            {"max_cost_usd": 2.5},
+            {},
+            ["roster[0].budget.max_cost_usd: 2.5 is more than trial_budget.max_cost_usd 1: it could never be reached"],
+        ),
+        (
+            {},
+            {"max_tokens": 1000},
+            {"max_output_tokens": 4096},
+            ["roster[0].budget.max_tokens: 1000 is below generation.max_output_tokens 4096: no call could be made"],
+        ),
+        (
+            {"max_calls": 2},
+            {},
+            {},
+            ["trial_budget.max_calls: 2 calls are fewer than the 3 agents: one of them could never make any"],
+        ),
+        (
+            {},
+            {},
+            {"max_output_tokens": 100, "context_window_tokens": 100},
+            ["roster[0].generation.max_output_tokens: 100 leaves no room for a prompt in context_window_tokens 100"],
+        ),
+    ],
+)
+def test_a_contradiction_is_said_with_both_numbers(
+    tmp_path: Path, trial: dict[str, Any], lead: dict[str, Any], generation: dict[str, Any], expected: list[str]
+) -> None:
+    assert said(tmp_path, trial, lead, **generation) == expected
+
+
+def test_a_window_is_compacted_before_it_is_full(tmp_path: Path) -> None:
+    found = said(tmp_path, {}, {}, context_window_tokens=1000, compact_at_tokens=2000)
+    what = "2000 is beyond context_window_tokens 1000: nothing would ever be compacted"
+    assert f"roster[0].generation.compact_at_tokens: {what}" in found
+
+
+def test_what_has_not_the_right_form_is_left_to_the_form(tmp_path: Path) -> None:
+    found = said(tmp_path, {"max_tokens": "many"}, {"max_tokens": 5}, max_output_tokens=-1)
+    assert [line.split(":")[0] for line in found] == [
+        "roster[0].generation.max_output_tokens",
+        "trial_budget.max_tokens",
+    ]

@@ -1,0 +1,228 @@
+"""Who passed, who failed, and what has no score: every way that a trial can end, as a table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from bench.outcome import Facts, Fault, Outcome, classify, facts_from
+
+REWARD_1 = {"reward": 1.0}
+REWARD_0 = {"reward": 0.0}
+
+
+def ran(**facts: Any) -> Facts:
+    """A trial whose agents had control."""
+    return Facts(agents_had_control=True, **facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome", "reward"),
+    [
+        # A valid reward decides, whatever the label (public case 5).
+        (ran(rewards=REWARD_1), "passed", 1.0),
+        (ran(rewards=REWARD_0), "failed", 0.0),
+        (ran(rewards={"reward": 0.4}), "failed", 0.4),
+        (ran(rewards={"accuracy": 1}), "passed", 1.0),
+        (ran(rewards={"reward": 1.0, "speed": 0.2}), "passed", 1.0),
+        (ran(rewards=REWARD_1, exception_type="AgentTimeoutError"), "passed", 1.0),
+        (ran(rewards=REWARD_0, exception_type="AgentTimeoutError"), "failed", 0.0),
+        (ran(rewards=REWARD_1, labels=("loop",)), "passed", 1.0),
+        # The agents had control and there is no reward.
+        (ran(exception_type="AgentTimeoutError"), "failed", 0.0),
+        (ran(exception_type="VerifierTimeoutError"), "failed", 0.0),
+        (ran(exception_type="AddTestsDirError"), "failed", 0.0),
+        (ran(exception_type="SandboxLikelyOutOfMemoryError"), "failed", 0.0),
+        (ran(exception_type="RuntimeError"), "failed", 0.0),
+        (ran(exception_type="RewardFileNotFoundError", labels=("budget",)), "failed", 0.0),
+        (ran(exception_type="RewardFileNotFoundError", labels=("agent_timeout",)), "failed", 0.0),
+        # A verifier that ran and wrote nothing is the task's fault (public case 60); nothing at all is invalid.
+        (ran(exception_type="RewardFileNotFoundError"), "unscored", None),
+        (ran(exception_type="RewardFileEmptyError"), "unscored", None),
+        (ran(), "unscored", None),
+        # What the verifier wrote can't be judged by.
+        (ran(rewards={"reward": math.nan}), "unscored", None),
+        (ran(rewards={"reward": math.inf}), "unscored", None),
+        (ran(rewards={"reward": 10**400}), "unscored", None),
+        (ran(rewards={"reward": -0.5}), "unscored", None),
+        (ran(rewards={"reward": "1"}), "unscored", None),
+        (ran(rewards={"reward": True}), "unscored", None),
+        (ran(rewards={"a": 1.0, "b": 1.0}), "unscored", None),
+        # Proved from the host's side: no reward counts (public case 11).
+        (ran(rewards=REWARD_1, fault=Fault("upstream_refused", "402")), "unscored", None),
+        (ran(rewards=REWARD_0, fault=Fault("script_mismatch", "step merge")), "unscored", None),
+        (ran(rewards=REWARD_1, cancelled=True), "unscored", None),
+        (ran(exception_type="CancelledError"), "unscored", None),
+        (ran(exception_type="HealthcheckError", exception_message="relay_gone: …"), "unscored", None),
+        (Facts(exception_type="EnvironmentStartTimeoutError"), "unscored", None),
+        (Facts(exception_type="AgentSetupTimeoutError"), "unscored", None),
+        (Facts(exception_type="SandboxBuildFailedError", rewards=REWARD_0), "unscored", None),
+        (Facts(), "unscored", None),
+        # The host's verdict on the evidence holds.
+        (ran(rewards=REWARD_1, host_checks={"a": False}, verifier_checks={"a": True}), "failed", 0.0),
+        (ran(rewards=REWARD_1, host_checks={"a": False}), "failed", 0.0),
+        (ran(rewards=REWARD_1, host_checks={"a": True}, verifier_checks={"a": True}), "passed", 1.0),
+        (ran(rewards=REWARD_0, host_checks={"a": True}, verifier_checks={"a": True}), "failed", 0.0),
+        (ran(host_checks={"a": False}, exception_type="RewardFileNotFoundError"), "failed", 0.0),
+        (
+            ran(
+                rewards=REWARD_0,
+                host_checks={"a": True},
+                verifier_checks={"a": False},
+                file_checks={"f": True},
+            ),
+            "passed",
+            1.0,
+        ),
+        (
+            ran(
+                rewards=REWARD_1,
+                host_checks={"a": True},
+                verifier_checks={"a": False},
+                file_checks={"f": False},
+            ),
+            "failed",
+            0.0,
+        ),
+    ],
+)
+def test_every_end_has_its_outcome(facts: Facts, outcome: str, reward: float | None) -> None:
+    decided = classify(facts)
+    assert (decided.outcome, decided.reward) == (outcome, reward)
+    assert decided.outcome == "passed" or decided.reason
+
+
+@pytest.mark.parametrize(
+    ("facts", "label"),
+    [
+        (ran(rewards=REWARD_1, exception_type="AgentTimeoutError"), "agent_timeout"),
+        (ran(exception_type="DownloadVerifierDirError"), "environment_lost"),
+        (ran(exception_type="VerifierTimeoutError"), "verifier_timeout"),
+        (ran(exception_type="RuntimeError"), "no_reward"),
+        (ran(rewards={"reward": 1.5}), "reward_out_of_range"),
+        (ran(rewards={"reward": -1}), "reward_out_of_range"),
+        (ran(rewards=REWARD_1, host_checks={"a": True}, verifier_checks={"a": False}), "tampered"),
+        (ran(rewards=REWARD_1, host_checks={"a": True}, verifier_checks={"a": True, "b": True}), "tampered"),
+        (ran(rewards=REWARD_1, host_checks={"a": False}, verifier_checks={"a": False}), "tampered"),
+        (ran(rewards=REWARD_1, labels=("relay_restarted",)), "relay_restarted"),
+        (ran(fault=Fault("relay_gone", "x"), labels=("tainted",)), "tainted"),
+        (ran(fault=Fault("script_mismatch", "x")), "script_mismatch"),
+    ],
+)
+def test_what_happened_beside_is_a_label(facts: Facts, label: str) -> None:
+    assert label in classify(facts).labels
+
+
+def test_an_out_of_range_reward_is_no_score() -> None:
+    decided = classify(ran(rewards={"reward": 1.5}))
+    assert decided == Outcome("unscored", None, "the reward is not from 0 to 1: 1.5", ("reward_out_of_range",))
+    capped = classify(ran(rewards={"reward": 1.5}, labels=("budget",)))
+    assert (capped.outcome, capped.reason) == ("failed", "no reward: budget")
+
+
+def test_an_equal_verdict_is_not_tampering() -> None:
+    facts = ran(rewards=REWARD_0, host_checks={"a": False}, verifier_checks={"a": False})
+    assert classify(facts) == Outcome("failed", 0.0, "evidence: a")
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        (ran(fault=Fault("script_mismatch", "step 'merge' of orch expected 'X'")), "script_mismatch: step 'merge'"),
+        (Facts(exception_type="AgentSetupTimeoutError", exception_message="360 s\nmore"), "never started: AgentSetup"),
+        (Facts(), "never started"),
+        (ran(cancelled=True), "cancelled"),
+        (ran(exception_type="HealthcheckError"), "the infrastructure failed"),
+        (ran(exception_type="RewardFileNotFoundError", verifier_tail="a\nb\nboom\n"), "its last lines: a | b | boom"),
+        (ran(), "the verifier wrote no reward"),
+        (ran(rewards={"a": 1.0, "b": 0.0}), "2 rewards, none of them named `reward`"),
+        (ran(rewards={"reward": math.nan}), "the reward is nan, not a finite number"),
+        (ran(rewards=REWARD_0, file_checks={"report": False, "sum": True}), "files: report"),
+        (ran(rewards=REWARD_0), "reward 0"),
+        (ran(host_checks={"thread": False, "asked": False}), "evidence: asked, thread"),
+        (ran(labels=("loop",)), "no reward: loop"),
+        (ran(exception_type="RuntimeError", exception_message="boom"), "no reward: RuntimeError: boom"),
+    ],
+)
+def test_the_reason_says_why(facts: Facts, reason: str) -> None:
+    assert reason in classify(facts).reason
+
+
+RESULT: dict[str, Any] = {
+    "exception_info": {"exception_type": "AgentTimeoutError", "exception_message": "too late"},
+    "agent_execution": {"started_at": "2026-11-30T12:00:00Z"},
+    "verifier_result": {"rewards": {"reward": 1.0}},
+    "agent_result": {
+        "metadata": {
+            "buzzbench": {
+                "labels": ["relay_restarted"],
+                "fault": {"kind": "budget", "reason": "over"},
+                "timings": {"post": 0.1},
+            }
+        }
+    },
+}
+
+
+def test_facts_are_read_from_a_trials_result() -> None:
+    facts = facts_from(
+        RESULT, checks={"evidence": {"a": True}, "files": {"f": False}}, host_checks={"a": True}, verifier_tail="x"
+    )
+    assert facts == Facts(
+        exception_type="AgentTimeoutError",
+        exception_message="too late",
+        rewards={"reward": 1.0},
+        fault=Fault("budget", "over"),
+        labels=("relay_restarted", "agent_timeout"),
+        agents_had_control=True,
+        host_checks={"a": True},
+        verifier_checks={"a": True},
+        file_checks={"f": False},
+        verifier_tail="x",
+    )
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [None, [], "x", {}, {"agent_result": 3}, {"agent_result": {"metadata": {"buzzbench": 1}}}, {"exception_info": []}],
+)
+def test_a_damaged_result_has_no_score(garbage: Any) -> None:
+    assert classify(facts_from(garbage, checks=garbage)).outcome == "unscored"
+
+
+def test_control_began_with_the_task_not_with_the_run() -> None:
+    unposted = {**RESULT, "agent_result": {"metadata": {"buzzbench": {"timings": {"connect": 0.1}}}}}
+    assert not facts_from(unposted).agents_had_control
+    assert facts_from({**RESULT, "agent_result": {}}).agents_had_control
+
+
+def step(**more: Any) -> dict[str, Any]:
+    """One step of a multi-step trial's result.json."""
+    told = {"labels": more.pop("labels", []), "fault": more.pop("fault", None), "timings": {"post": 0.1}}
+    return {"agent_result": {"metadata": {"buzzbench": told}}, "exception_info": more.pop("exception", None), **more}
+
+
+def test_the_steps_of_a_trial_count_together() -> None:
+    late = {"exception_type": "AgentTimeoutError", "exception_message": "step 1"}
+    result = {
+        "verifier_result": {"rewards": {"reward": 1.0}},
+        "step_results": [step(labels=["silent_turns"], exception=late), step(labels=["budget"])],
+    }
+    facts = facts_from(result)
+    assert facts.agents_had_control
+    assert facts.labels == ("silent_turns", "budget", "agent_timeout")
+    assert classify(facts).outcome == "passed"
+
+
+def test_a_fault_of_one_step_leaves_the_trial_without_a_score() -> None:
+    gone = {"exception_type": "HealthcheckError", "exception_message": "relay_gone: …"}
+    late = {"exception_type": "AgentTimeoutError", "exception_message": "late"}
+    result: dict[str, Any] = {
+        "verifier_result": {"rewards": {"reward": 1.0}},
+        "step_results": [step(exception=late), step(fault={"kind": "relay_gone", "reason": "…"}, exception=gone)],
+    }
+    assert classify(facts_from(result)) == Outcome("unscored", None, "relay_gone: …", ("agent_timeout",))
+    del result["step_results"][1]["agent_result"]
+    assert classify(facts_from(result)).outcome == "unscored"

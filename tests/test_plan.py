@@ -1,0 +1,323 @@
+"""The plan: what runs is what was asked, and all that stands in its way is said before anything starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import BuzzbenchError, MachineLacks
+from bench.plan import Plan
+from bench.settings import ROOT
+from tests.planning import NOW, Project, project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Project:
+    return project(tmp_path)
+
+
+@pytest.fixture
+def both(home: Project) -> Project:
+    """A project with tasks of both layers."""
+    home.task("flow", "workflow")
+    home.task("a")
+    home.task("b")
+    return home
+
+
+def jobs(plan: Plan) -> list[tuple[str, int, list[str]]]:
+    return [(job.name, job.attempts, [task.directory.name for task in job.tasks]) for job in plan.jobs]
+
+
+def refused(home: Project, **changes: Any) -> str:
+    with pytest.raises(BuzzbenchError) as caught:
+        home.plan(**changes)
+    return str(caught.value)
+
+
+def test_both_layers_make_two_jobs_regression_first_with_one_time_stamp(both: Project) -> None:
+    assert jobs(both.plan()) == [
+        ("lb-rehearsal-20260131T235959Z-regression", 1, ["a", "b"]),
+        ("lb-rehearsal-20260131T235959Z-workflow", 3, ["flow"]),
+    ]
+    assert [job.layer for job in both.plan().jobs] == ["regression", "workflow"]
+
+
+def test_a_number_of_attempts_makes_one_job(both: Project) -> None:
+    assert jobs(both.plan(attempts="2")) == [("lb-rehearsal-20260131T235959Z", 2, ["a", "b", "flow"])]
+
+
+@pytest.mark.parametrize(("include", "attempts"), [("flow", 3), ("a", 1)])
+def test_one_layer_makes_one_job_with_that_layers_attempts(both: Project, include: str, attempts: int) -> None:
+    assert jobs(both.plan(include=(include,))) == [("lb-rehearsal-20260131T235959Z", attempts, [include])]
+
+
+def test_a_layer_can_be_chosen(both: Project) -> None:
+    assert jobs(both.plan(layer="workflow", job_name="mine")) == [("mine", 3, ["flow"])]
+
+
+def test_a_given_name_gets_the_layers_as_suffixes(both: Project) -> None:
+    assert [job.name for job in both.plan(job_name="mine").jobs] == ["mine-regression", "mine-workflow"]
+
+
+def test_outside_the_buzz_dataset_there_are_five_attempts(home: Project) -> None:
+    home.task("x", None, folder="other")
+    (job,) = home.plan(path=home.root / "other").jobs
+    assert (job.attempts, job.layer, job.trials) == (5, None, 5)
+
+
+def test_without_a_path_the_registry_dataset_is_the_default(home: Project) -> None:
+    plan = home.plan(path=None, rehearsal=False)
+    (job,) = plan.jobs
+    assert (job.dataset, job.attempts, job.trials, plan.n_tasks) == (
+        "terminal-bench/terminal-bench-2-1",
+        5,
+        None,
+        None,
+    )
+
+
+def test_globs_for_a_hub_dataset_become_what_harbor_matches(home: Project) -> None:
+    globs: dict[str, Any] = {"include": ("cobol*", "other/x"), "exclude": ("y",)}
+    (hub,) = home.plan(path=None, rehearsal=False, dataset="org/set", **globs).jobs
+    assert (hub.include, hub.exclude) == (("*/cobol*", "other/x"), ("*/y",))
+    (bare,) = home.plan(path=None, rehearsal=False, dataset="set@2.0", **globs).jobs
+    assert (bare.include, bare.exclude) == (("cobol*", "other/x"), ("y",))
+
+
+def test_globs_of_local_tasks_are_resolved_here(both: Project) -> None:
+    plan = both.plan(include=("*",), exclude=("b", "buzz/f*"))
+    (job,) = plan.jobs
+    assert (job.include, job.exclude, plan.n_tasks) == ((), (), 3)
+    assert [task.directory.name for task in job.tasks] == ["a"]
+
+
+def test_a_rehearsal_takes_the_scripted_team_the_embedded_stack_and_the_sandbox(both: Project) -> None:
+    plan = both.plan()
+    assert (plan.condition.name, plan.rehearsal, plan.stack, plan.environment) == (
+        "rehearsal",
+        "good",
+        "embedded",
+        "sandbox",
+    )
+    assert (plan.key_variables, plan.endpoint_config, plan.needs_agents) == ((), None, False)
+
+
+def test_a_rehearsal_of_another_team_replaces_its_endpoints(both: Project) -> None:
+    plan = both.plan(manifest=both.manifest(both.team()))
+    assert [(e.name, e.provider, e.dialect) for e in plan.endpoints.values()] == [
+        ("claude-sonnet-4-6", "scripted", "anthropic")
+    ]
+    assert plan.endpoint_config == both.root / "manifests/endpoints/anthropic-live.json"
+
+
+def test_the_default_condition_runs_real_agents_on_docker(both: Project) -> None:
+    plan = both.plan(rehearsal=False)
+    assert (plan.condition.name, plan.stack, plan.environment, plan.needs_agents) == (
+        "tb-cobol-sonnet46-2haiku45",
+        "compose",
+        "docker",
+        True,
+    )
+    assert plan.key_variables == ("ANTHROPIC_API_KEY",)
+
+
+def test_a_builtin_team_needs_no_docker_stack(both: Project) -> None:
+    team = both.manifest(both.team())
+    given: dict[str, Any] = {
+        "rehearsal": False,
+        "dry_run": False,
+        "manifest": team,
+        "environ": {"ANTHROPIC_API_KEY": "x"},
+    }
+    plan = both.plan(**given, environment="sandbox")
+    assert (plan.stack, plan.environment) == ("embedded", "sandbox")
+    assert both.plan(**given | {"dry_run": True}, stack="compose").stack == "compose"
+
+
+def test_a_missing_key_is_named_with_endpoint_variable_and_the_ways_on(both: Project) -> None:
+    team = both.manifest(both.team())
+    message = refused(both, dry_run=False, rehearsal=False, manifest=team, environment="docker")
+    assert message.splitlines()[0] == (
+        f"endpoint claude-sonnet-4-6 ({both.root}/manifests/endpoints/anthropic-live.json): ANTHROPIC_API_KEY is not "
+        "set; set it, or go on without a key: --rehearsal, or a local model with --manifest "
+        "manifests/builtin-solo-local.yaml --endpoint-config manifests/endpoints/local.json"
+    )
+
+
+def test_an_empty_key_is_a_missing_one(both: Project) -> None:
+    environ = {"ANTHROPIC_API_KEY": " "}
+    assert "ANTHROPIC_API_KEY is not set" in refused(both, dry_run=False, rehearsal=False, environ=environ)
+
+
+def test_the_ways_on_that_are_named_lead_on(both: Project) -> None:
+    local: dict[str, Any] = {
+        "manifest": both.root / "manifests/builtin-solo-local.yaml",
+        "endpoint_config": both.root / "manifests/endpoints/local.json",
+        "environment": "sandbox",
+    }
+    assert both.plan(rehearsal=False, **local).key_variables == ()
+    assert both.plan(rehearsal=True).key_variables == ()
+
+
+def test_real_agents_can_be_planned_but_not_run_yet(both: Project) -> None:
+    with pytest.raises(MachineLacks) as caught:
+        both.plan(dry_run=False, rehearsal=False, environ={"ANTHROPIC_API_KEY": "x"})
+    assert str(caught.value) == (
+        "tb-cobol-sonnet46-2haiku45: agents of harness buzz-agent can't run yet, only be dry-run; "
+        "use harness: builtin, as manifests/builtin-lead-two-workers.yaml does"
+    )
+
+
+def test_what_the_machine_lacks_is_not_asked_of_a_dry_run(both: Project) -> None:
+    team = both.manifest(both.team())
+    given: dict[str, Any] = {
+        "rehearsal": False,
+        "dry_run": False,
+        "manifest": team,
+        "environ": {"ANTHROPIC_API_KEY": "x", "PATH": ""},
+    }
+    with pytest.raises(MachineLacks, match="-e docker: there is no docker command; install Docker, or use -e sandbox"):
+        both.plan(**given)
+    with pytest.raises(MachineLacks, match="--stack compose: the Docker stack is not there yet; use --stack embedded"):
+        both.plan(**given, stack="compose", environment="sandbox")
+    assert both.plan(**given | {"dry_run": True}).environment == "docker"
+
+
+def test_a_budget_that_nobody_holds_to_is_refused(both: Project) -> None:
+    data = both.team(trial_budget={"timeout_seconds": 60, "max_input_tokens": 5})
+    environ = {"ANTHROPIC_API_KEY": "x"}
+    with pytest.raises(MachineLacks, match=r"nobody holds to trial_budget\.max_input_tokens yet; use max_tokens"):
+        both.plan(dry_run=False, rehearsal=False, manifest=both.manifest(data), environ=environ)
+
+
+def test_input_and_machine_faults_are_told_together_as_faults_of_the_input(both: Project) -> None:
+    message = refused(both, dry_run=False, rehearsal=False, attempts="0", environ={"ANTHROPIC_API_KEY": "x"})
+    assert message.splitlines() == [
+        "--attempts/-k: 0 is not a whole number from 1 to 999999",
+        "tb-cobol-sonnet46-2haiku45: agents of harness buzz-agent can't run yet, only be dry-run; "
+        "use harness: builtin, as manifests/builtin-lead-two-workers.yaml does",
+    ]
+
+
+def test_tasks_without_a_script_are_named(both: Project) -> None:
+    both.task("silent", script=None)
+    assert refused(both) == "--rehearsal: no rehearsal/good.yaml in silent; leave them out with -x"
+    assert both.plan(exclude=("silent",)).rehearsal == "good"
+
+
+def test_another_script_can_be_rehearsed(both: Project) -> None:
+    (both.tasks / "a/rehearsal/wrong-early.yaml").write_text((both.tasks / "a/rehearsal/good.yaml").read_text())
+    assert both.plan(include=("a",), script="wrong-early").rehearsal == "wrong-early"
+    assert "no rehearsal/wrong-early.yaml in b, flow" in refused(both, script="wrong-early")
+
+
+def test_a_script_for_another_roster_is_refused(both: Project) -> None:
+    solo = both.root / "manifests/builtin-solo.yaml"
+    message = refused(both, include=("a",), manifest=solo)
+    assert "a/rehearsal/good.yaml: is for orch, whom the roster of builtin-solo-sonnet46 lacks; it has solo" in message
+
+
+def test_a_script_without_the_orchestrator_is_refused(both: Project) -> None:
+    both.task("lead-less", script="worker:\n  - name: x\n    do:\n      - say: y\n")
+    assert "has no steps for orch, the orchestrator of rehearsal" in refused(both, include=("lead-less",))
+
+
+def test_a_broken_script_is_refused_with_its_line(both: Project) -> None:
+    both.task("broken", script="orch:\n  - do: [\n")
+    assert "broken/rehearsal/good.yaml:" in refused(both, include=("broken",))
+
+
+def test_no_time_for_work_is_refused_with_the_numbers(both: Project) -> None:
+    both.task("hasty", more="[agent]\ntimeout_sec = 8\n")
+    message = refused(both, include=("hasty",))
+    assert message.startswith("buzz/hasty: no time is left for work: the task's agent timeout is 8 s")
+    assert "trial_budget.timeout_seconds is 300 s" in message
+
+
+def test_a_task_that_declares_a_network_is_refused_for_real_models_in_the_sandbox(both: Project) -> None:
+    both.task("web", more='[environment]\nnetwork_mode = "public"\n')
+    team = both.manifest(both.team())
+    assert refused(both, rehearsal=False, manifest=team, environment="sandbox") == (
+        "buzz/web: declares network_mode 'public', which the sandbox gives no real model; "
+        "use another environment, such as -e docker"
+    )
+    assert both.plan(rehearsal=False, manifest=team, environment="docker").environment == "docker"
+
+
+def test_what_the_sandbox_cannot_be_is_refused_with_all_reasons(both: Project) -> None:
+    more = '[agent]\nuser = "nobody"\n[environment]\ngpus = 1\n[verifier.environment]\nos = "windows"\n'
+    both.task("big", more=more)
+    (both.tasks / "big/environment/docker-compose.yaml").write_text("services: {}\n")
+    assert refused(both, include=("big",)).splitlines() == [
+        f"buzz/big: {reason}; use another environment, such as -e docker"
+        for reason in (
+            "is a docker-compose task, and the sandbox has one place only",
+            "needs an accelerator (gpus, tpu), and the sandbox has none",
+            "has a verifier that needs windows, and the sandbox is Linux",
+            "runs as user 'nobody', and the sandbox has only root",
+        )
+    ]
+
+
+def test_a_machine_without_a_sandbox_is_told_the_way_on(both: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.sandbox import probe
+
+    monkeypatch.setenv("PATH", "")
+    probe.tools.cache_clear()
+    with pytest.raises(MachineLacks, match=r"^sandbox: .*use -e docker$"):
+        both.plan(dry_run=False)
+    probe.tools.cache_clear()
+    assert both.plan().environment == "sandbox"
+
+
+def test_a_job_name_that_exists_is_refused(both: Project) -> None:
+    (both.root / "jobs/mine").mkdir(parents=True)
+    message = refused(both, job_name="mine", attempts=1)
+    assert message == f"{both.root}/jobs/mine: this job exists already; choose another --job-name"
+
+
+def test_two_jobs_of_one_second_get_two_names(both: Project) -> None:
+    (both.root / "jobs/lb-rehearsal-20260131T235959Z-workflow").mkdir(parents=True)
+    assert [job.name for job in both.plan().jobs] == [
+        "lb-rehearsal-20260131T235959Z-2-regression",
+        "lb-rehearsal-20260131T235959Z-2-workflow",
+    ]
+
+
+def test_a_conditions_name_makes_a_good_job_name(both: Project) -> None:
+    team = both.manifest(both.team(condition="lead & two/workers"))
+    assert both.plan(manifest=team, attempts=1).jobs[0].name == "lb-lead-two-workers-20260131T235959Z"
+
+
+def test_the_same_input_makes_the_same_plan(both: Project) -> None:
+    assert both.plan() == both.plan()
+
+
+def test_planning_writes_nothing(both: Project) -> None:
+    before = both.files()
+    both.plan()
+    both.plan(rehearsal=False, fresh=True)
+    refused(both, dry_run=False, rehearsal=False)
+    assert both.files() == before
+
+
+def test_the_time_stamp_is_utc(both: Project) -> None:
+    from datetime import timedelta, timezone
+
+    local = NOW.astimezone(timezone(timedelta(hours=9)))
+    assert both.plan(now=local).jobs[0].name == both.plan().jobs[0].name
+
+
+def test_planning_imports_nothing_that_is_slow() -> None:
+    code = (
+        "import sys; from pathlib import Path; from bench.plan import Options, make; from bench.dryrun import render;"
+        "render(make(Options(path=Path('buzz-dataset'), rehearsal=True, dry_run=True, environ={})));"
+        "print([m for m in ('harbor', 'aiohttp', 'litellm', 'psycopg', 'nostr_sdk', 'rich') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stdout == "[]\n"

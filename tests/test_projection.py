@@ -1,0 +1,192 @@
+"""What the database says of a job is what its directory says, however often and from wherever it is projected."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from bench import projection, schema
+from bench.stack import StackAddress
+
+PLAN = {
+    "job": "lb-solo-1",
+    "rehearsal": "good",
+    "condition": "solo",
+    "condition_sha256": "c" * 64,
+    "stack": "embedded",
+    "environment": "sandbox",
+    "attempts": 2,
+    "tasks": [{"name": "hello", "directory": "/tasks/hello"}],
+}
+
+
+def receipt(call: str, trial: str = "hello__aaaaaaa", **changed: Any) -> dict[str, Any]:
+    return {
+        "call_id": call,
+        "job": "lb-solo-1",
+        "trial": trial,
+        "agent": "orch",
+        "member": "orch",
+        "endpoint": "main",
+        "provider": "scripted",
+        "model": "scripted-1",
+        "dialect": "anthropic",
+        "started_at": "2026-11-30T12:00:00.000Z",
+        "total_ms": 12.5,
+        "first_byte_ms": 3.25,
+        "status": 200,
+        "outcome": "ok",
+        "input_tokens": 10,
+        "cache_read_tokens": 20,
+        "cache_write_tokens": 30,
+        "output_tokens": 40,
+        "cost_usd_micros": 123,
+        "charged_usd_micros": 123,
+        "charged_tokens": 100,
+        "prices_sha256": "d" * 64,
+        "usage": {"input_tokens": 10, "note": "a\u0000b"},
+        "request_sha256": "e" * 64,
+        "response_sha256": "f" * 64,
+        "reason": None,
+        **changed,
+    }
+
+
+def result(trial: str, reward: float) -> dict[str, Any]:
+    phase = {"started_at": "2026-11-30T12:00:00Z", "finished_at": "2026-11-30T12:00:02.500000Z"}
+    told = {
+        "condition": "solo",
+        "condition_sha256": "c" * 64,
+        "rehearsal": "good",
+        "channel": "0b0e8f0e-0000-4000-8000-000000000000",
+        "labels": ["late"],
+        "fault": None,
+        "ended": "done",
+        "evidence_sha256": "9" * 64,
+        "agents": {},
+        "timings": {"provision": 0.05, "post": 0.01},
+    }
+    return {
+        "task_name": "hello",
+        "trial_name": trial,
+        "agent_result": {"metadata": {"buzzbench": told}},
+        "verifier_result": {"rewards": {"reward": reward}},
+        "exception_info": None,
+        "agent_execution": phase,
+        "verifier": None,
+        **phase,
+    }
+
+
+@pytest.fixture
+def benchmark(database: str) -> str:
+    schema.apply(StackAddress("embedded", "", database, "", ""))
+    return database
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    path = tmp_path / "lb-solo-1"
+    path.mkdir()
+    (path / "buzzbench-plan.json").write_text(json.dumps(PLAN))
+    for name, reward in (("hello__aaaaaaa", 1.0), ("hello__bbbbbbb", 0.0)):
+        (path / name).mkdir()
+        (path / name / "config.json").write_text("{}")
+        (path / name / "result.json").write_text(json.dumps(result(name, reward)))
+    lines = [receipt("c1"), receipt("c2", output_tokens=None, cost_usd_micros=None, outcome="unknown")]
+    (path / "buzzbench-receipts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def everything(dsn: str) -> list[list[tuple[Any, ...]]]:
+    tables = ("trial_manifest", "llm_receipts", "spans")
+    return [rows(dsn, f"SELECT * FROM benchmark.{table} ORDER BY 1, 2, 3") for table in tables]
+
+
+def test_trials_receipts_and_spans_say_what_the_records_say(benchmark: str, job: Path) -> None:
+    done = projection.project(benchmark, job)
+    assert (done.trials, done.receipts, done.warnings) == (2, 2, ())
+    assert rows(
+        benchmark, "SELECT trial, task, outcome, reward, labels, ended FROM benchmark.trial_manifest ORDER BY 1"
+    ) == [
+        ("hello__aaaaaaa", "hello", "passed", 1.0, ["late"], "done"),
+        ("hello__bbbbbbb", "hello", "failed", 0.0, ["late"], "done"),
+    ]
+    assert rows(benchmark, "SELECT name, parent, seconds FROM benchmark.spans WHERE trial LIKE '%aaa' ORDER BY 1") == [
+        ("agent.post", "agent_execution", 0.01),
+        ("agent.provision", "agent_execution", 0.05),
+        ("agent_execution", "trial", 2.5),
+        ("trial", None, 2.5),
+    ]
+
+
+def test_an_unknown_count_stays_unknown_and_is_counted(benchmark: str, job: Path) -> None:
+    projection.project(benchmark, job)
+    assert rows(
+        benchmark, "SELECT output_tokens, cost_usd_micros FROM benchmark.llm_receipts WHERE call_id = 'c2'"
+    ) == [(None, None)]
+    assert rows(
+        benchmark, "SELECT calls, output_tokens, cost_usd_micros, unknown_calls FROM benchmark.trial_spend"
+    ) == [(2, 40, 123, 1)]
+
+
+def test_projecting_again_changes_nothing(benchmark: str, job: Path) -> None:
+    projection.project(benchmark, job)
+    first = everything(benchmark)
+    projection.project(benchmark, job)
+    assert everything(benchmark) == first
+
+
+def test_a_lost_database_is_filled_again(benchmark: str, job: Path) -> None:
+    projection.project(benchmark, job)
+    first = everything(benchmark)
+    with psycopg.connect(benchmark) as connection:
+        connection.execute("DROP SCHEMA benchmark CASCADE")
+    schema.apply(StackAddress("embedded", "", benchmark, "", ""))
+    projection.project(benchmark, job)
+    assert everything(benchmark) == first
+
+
+def test_what_left_the_records_leaves_the_database_and_other_jobs_stay(benchmark: str, job: Path) -> None:
+    other = Path(shutil.copytree(job, job.parent / "lb-solo-2"))
+    (other / "buzzbench-plan.json").write_text(json.dumps({**PLAN, "job": "lb-solo-2"}))
+    (other / "buzzbench-receipts.jsonl").write_text(json.dumps(receipt("c9")) + "\n")
+    projection.project(benchmark, job)
+    projection.project(benchmark, other)
+    shutil.rmtree(job / "hello__bbbbbbb")
+    projection.project(benchmark, job)
+    assert rows(benchmark, "SELECT job, count(*) FROM benchmark.trial_manifest GROUP BY 1 ORDER BY 1") == [
+        ("lb-solo-1", 1),
+        ("lb-solo-2", 2),
+    ]
+    assert rows(benchmark, "SELECT job, count(*) FROM benchmark.llm_receipts GROUP BY 1 ORDER BY 1") == [
+        ("lb-solo-1", 2),
+        ("lb-solo-2", 1),
+    ]
+
+
+def test_a_line_cut_off_by_a_crash_is_named_and_the_rest_is_projected(benchmark: str, job: Path) -> None:
+    journal = job / "buzzbench-receipts.jsonl"
+    with journal.open("a") as file:
+        file.write(json.dumps(receipt("c3"))[:70])
+    done = projection.project(benchmark, job)
+    assert done.receipts == 2
+    assert done.warnings == (f"{journal}, line 3: not a JSON object (cut off?), passed over",)
+
+
+def test_a_receipt_that_lacks_a_field_is_named(benchmark: str, job: Path) -> None:
+    journal = job / "buzzbench-receipts.jsonl"
+    journal.write_text(json.dumps(receipt("c4", model=None)) + "\n" + json.dumps(receipt("c5")) + "\n")
+    done = projection.project(benchmark, job)
+    assert done.receipts == 1
+    assert done.warnings == (f"{journal}: receipt c4 lacks model, passed over",)

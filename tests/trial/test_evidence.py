@@ -1,0 +1,112 @@
+"""Evidence: drawn from signed events alone, in the order of their arrival."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bench.nostr import Event, Key
+from bench.trial import evidence
+from bench.trial.evidence import Person, Subject
+
+USER, ORCH, WORKER, STRANGER, RELAY = (Key.generate() for _ in range(5))
+CHANNEL = "0c5a0e5e-0000-4000-8000-000000000001"
+SUBJECT = Subject(
+    "t__1",
+    "buzz/t",
+    CHANNEL,
+    Person("user", USER.public),
+    (
+        Person("orch", ORCH.public, "orch", "orchestrator", "lead"),
+        Person("worker-1", WORKER.public, "worker", "worker", "implementer"),
+    ),
+)
+
+
+def say(key: Key, text: str, *tags: list[str], kind: int = 9) -> Event:
+    return key.sign(kind, text, [["h", CHANNEL], *tags], created_at=1_700_000_000)
+
+
+def build(*events: Event) -> dict[str, Any]:
+    return evidence.build(SUBJECT, events)
+
+
+def test_messages_name_their_people_and_keep_their_order_of_arrival() -> None:
+    task = say(USER, "do it", ["p", ORCH.public])
+    asked = say(ORCH, "please", ["p", WORKER.public], ["p", WORKER.public], ["p", STRANGER.public])
+    answer = say(WORKER, "done", ["e", asked["id"], "", "reply"], ["p", ORCH.public])
+    deeper = say(ORCH, "thanks", ["e", asked["id"], "", "root"], ["e", answer["id"], "", "reply"])
+    found = build(task, asked, answer, deeper)["messages"]
+    assert [(m["seq"], m["author"], m["mentions"]) for m in found] == [
+        (0, "user", ["orch"]),
+        (1, "orch", ["worker-1", STRANGER.public]),
+        (2, "worker-1", ["orch"]),
+        (3, "orch", []),
+    ]
+    assert [(m["root"], m["parent"]) for m in found] == [
+        (None, None),
+        (None, None),
+        (asked["id"], asked["id"]),
+        (asked["id"], answer["id"]),
+    ]
+
+
+def test_an_edit_counts_only_from_the_messages_author() -> None:
+    message = say(ORCH, "before")
+    edits = [
+        say(ORCH, "after", ["e", message["id"]], kind=40003),
+        say(WORKER, "forged", ["e", message["id"]], kind=40003),
+    ]
+    (found,) = build(message, *edits)["messages"]
+    assert (found["text"], found["edited"]) == ("after", True)
+
+
+def test_reactions_that_were_taken_back_are_gone() -> None:
+    message = say(ORCH, "hello")
+    kept, dropped = (WORKER.sign(7, emoji, [["e", message["id"]]]) for emoji in ("👍", "👀"))
+    back = WORKER.sign(5, "", [["e", dropped["id"]]])
+    forged = ORCH.sign(5, "", [["e", kept["id"]]])
+    assert build(message, kept, dropped, back, forged)["reactions"] == [
+        {"id": kept["id"], "author": "worker-1", "target": message["id"], "emoji": "👍"}
+    ]
+
+
+def test_channels_and_memberships_come_from_the_relays_lists_and_the_orders_it_took() -> None:
+    added = USER.sign(9000, "", [["h", CHANNEL], ["p", WORKER.public]])
+    left = WORKER.sign(9022, "", [["h", CHANNEL]])
+    lists = [
+        RELAY.sign(39000, "", [["d", CHANNEL], ["name", "t"], ["private"]], created_at=10),
+        RELAY.sign(39002, "", [["d", CHANNEL], ["p", USER.public], ["p", ORCH.public]], created_at=12),
+        RELAY.sign(39002, "", [["d", CHANNEL], ["p", USER.public]], created_at=11),
+    ]
+    found = build(added, left, *lists)
+    assert found["channels"] == [{"id": CHANNEL, "name": "t", "members": ["user", "orch"]}]
+    assert [(m["kind"], m["author"], m["target"]) for m in found["memberships"]] == [
+        (9000, "user", "worker-1"),
+        (9022, "worker-1", "worker-1"),
+    ]
+
+
+def test_an_event_with_a_wrong_signature_is_listed_and_nothing_is_drawn_from_it() -> None:
+    true = say(ORCH, "true")
+    forged = {**say(ORCH, "false"), "content": "changed"}
+    found = build(true, forged)
+    assert found["invalid"] == [forged["id"]]
+    assert [m["text"] for m in found["messages"]] == ["true"]
+    assert found["events"] == [true, forged]
+
+
+def test_an_event_that_came_twice_is_there_once() -> None:
+    event = say(ORCH, "once")
+    assert build(event, event)["events"] == [event]
+
+
+def test_the_form_is_the_documented_one_and_encodes_any_text() -> None:
+    found = build(say(ORCH, "ä\u2028☃\n"))
+    assert list(found) == [
+        *("schema", "trial", "task", "channel", "user", "roster", "channels"),
+        *("messages", "reactions", "memberships", "events", "invalid"),
+    ]
+    encoded = evidence.encode(found)
+    assert json.loads(encoded) == found
+    assert len(evidence.sha256(encoded)) == 64
