@@ -1,0 +1,76 @@
+"""What model calls cost: sums over a job's receipts, by trial. What nobody reported is unknown, never zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import jsonl
+
+TOKEN_CLASSES = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Model calls summed from receipts. `unknown_calls` are those whose tokens or cost nobody reported: never zero.
+
+    What the gateway itself refused never went out, and is no call.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd_micros: int = 0
+    unknown_calls: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """All four classes; they are disjoint."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+
+    def plus(self, receipt: Mapping[str, Any]) -> Spend:
+        """With one more receipt."""
+        if receipt.get("outcome") == "refused":
+            return self
+        known = {name: _number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")}
+        return Spend(
+            calls=self.calls + 1,
+            unknown_calls=self.unknown_calls + (None in known.values()),
+            **{name: getattr(self, name) + (value or 0) for name, value in known.items()},
+        )
+
+    def __add__(self, other: Spend) -> Spend:
+        return Spend(**{name: getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__})
+
+
+NOTHING = Spend()
+
+
+def total(spends: Iterable[Spend]) -> Spend:
+    """The sum."""
+    return sum(spends, NOTHING)
+
+
+def by_trial(receipts: Path, warnings: list[str]) -> dict[str, Spend]:
+    """The spend of every trial in a receipts file. A call that has two receipts counts once, by the later one."""
+    latest: dict[str, dict[str, Any]] = {}
+    for number, receipt in enumerate(jsonl.read(receipts, warnings)):
+        latest[str(receipt.get("call_id") or number)] = receipt
+    spends: dict[str, Spend] = {}
+    for receipt in latest.values():
+        name = str(receipt.get("trial"))
+        spends[name] = spends.get(name, NOTHING).plus(receipt)
+    return spends
+
+
+def usd(micros: int) -> str:
+    """Micro-dollars as people read them."""
+    return f"${micros / 1_000_000:.4f}"
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,98 @@
+"""Limits of a manifest that contradict each other, each with both numbers: a cap that could never be reached, or one
+under which no work could be done at all.
+
+It works on the file's plain data, as `bench/manifest_checks.py` does, and skips what hasn't the right form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from bench import yamlfile
+from bench.errors import Problem
+from bench.prices import TOKENS_PER_RATE, USD_MICROS, rate_usd_micros
+
+CAPS = ("max_cost_usd", "max_tokens", "max_input_tokens", "max_output_tokens", "max_calls")
+
+type Member = tuple[int, Mapping[str, Any]]
+
+
+def check(document: yamlfile.Document, roster: Sequence[Member]) -> Iterator[Problem]:
+    """The contradictions between the limits of members, of their generation, and of the whole trial."""
+    whole = _section(document.data, "trial_budget")
+    counted = 0
+    for number, member in roster:
+        own, at = _section(member, "budget"), ("roster", number)
+        counted += _number(member, "count") or 1
+        for cap in CAPS:
+            mine, trials = _number(own, cap), _number(whole, cap)
+            if mine is not None and trials is not None and mine > trials:
+                what = f"{mine:g} is more than trial_budget.{cap} {trials:g}: it could never be reached"
+                yield document.problem((*at, "budget", cap), what)
+        yield from _generation(document, at, member)
+        for place, where, budget in (((*at, "budget"), "", own), (("trial_budget",), f"{member.get('id')}: ", whole)):
+            yield from _first_call(document, place, where, budget, member)
+    calls = _number(whole, "max_calls")
+    if calls is not None and calls < counted:
+        what = f"{calls} calls are fewer than the {counted} agents: one of them could never make any"
+        yield document.problem(("trial_budget", "max_calls"), what)
+
+
+def _generation(document: yamlfile.Document, at: yamlfile.Field, member: Mapping[str, Any]) -> Iterator[Problem]:
+    generation = _section(member, "generation")
+    output, window = _number(generation, "max_output_tokens"), _number(generation, "context_window_tokens")
+    compact = _number(generation, "compact_at_tokens")
+    if output is not None and window is not None and output >= window:
+        what = f"{output} leaves no room for a prompt in context_window_tokens {window}"
+        yield document.problem((*at, "generation", "max_output_tokens"), what)
+    if compact is not None and window is not None and compact > window:
+        what = f"{compact} is beyond context_window_tokens {window}: nothing would ever be compacted"
+        yield document.problem((*at, "generation", "compact_at_tokens"), what)
+
+
+def _first_call(
+    document: yamlfile.Document, place: yamlfile.Field, where: str, budget: Mapping[str, Any], member: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """A cap below what one call may use: the gateway reserves that much before it sends any (DESIGN decision 6)."""
+    output = _number(_section(member, "generation"), "max_output_tokens")
+    if output is None:
+        return
+    for cap in ("max_tokens", "max_output_tokens"):
+        most = _number(budget, cap)
+        if most is not None and most < output:
+            what = f"{where}{most} is below generation.max_output_tokens {output}: no call could be made"
+            yield document.problem((*place, cap), what)
+    rate, most_usd = _output_rate(document.data, member), _number(budget, "max_cost_usd")
+    if rate is None or most_usd is None:
+        return
+    # In micro-dollars and tokens times rate, so that nothing is rounded.
+    if Decimal(str(most_usd)) * USD_MICROS * TOKENS_PER_RATE < output * rate:
+        call_usd = Decimal(output * rate) / TOKENS_PER_RATE / USD_MICROS
+        what = (
+            f"{where}{most_usd:g} USD is below the {call_usd:f} USD that one call of generation.max_output_tokens "
+            f"{output} may cost: none could be made"
+        )
+        yield document.problem((*place, "max_cost_usd"), what)
+
+
+def _output_rate(data: Mapping[str, Any], member: Mapping[str, Any]) -> int | None:
+    prices = _section(data, "prices")
+    row = prices.get(str(member.get("model_revision")), prices.get(str(member.get("endpoint"))))
+    given = row.get("output", row.get("output_per_million_usd")) if isinstance(row, dict) else None
+    try:
+        return None if given is None or isinstance(given, bool) else rate_usd_micros(str(given))
+    except ValueError:
+        return None  # Told already, as a fault of the price.
+
+
+def _section(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _number(data: Mapping[str, Any], name: str) -> Any:
+    """The number above 0 in a field, whole for all but money; None where there is none."""
+    value: Any = data.get(name)
+    return value if type(value) in (int, float) and value > 0 else None

@@ -1,0 +1,262 @@
+"""`buzzbench-plan.json`: what a job is, beside its results; a pure function of the person's input.
+
+A report reads of it what is there. A resume is held to it: `load` wants it whole, `differences` compares two.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.budget import of_team
+from bench.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from bench.plan import JobPlan, Options, Plan
+
+FILE_NAME = "buzzbench-plan.json"
+SCHEMA = "buzzbench-plan-1"
+
+ANEW = frozenset(
+    {"now", "environ", "root", "jobs_dir", "job_name", "n_concurrent", "upload", "gui", "fresh", "dry_run", "json"}
+)
+"""Options that are a run's own: a resumed job takes them from the command line, not from its record."""
+
+UNCOMPARED = frozenset({"schema", "job", "options"})
+OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
+"""Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
+
+SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True)
+class JobPlanRecord:
+    """What a report needs. `directories` maps a task's name to its directory on the machine that ran it.
+
+    `budget` has the caps of a whole team in a trial, None for no cap: `timeout_seconds`, `usd_micros`, `tokens` and
+    `calls`; it is empty where the record doesn't say. `include` and `exclude` are globs of a registry dataset.
+    """
+
+    job: str
+    rehearsal: str | None
+    condition: str
+    condition_sha256: str
+    stack: str
+    environment: str
+    attempts: int
+    directories: Mapping[str, Path]
+    agent: str | None = None
+    """Harbor's own agent that played in a team's place."""
+    budget: Mapping[str, int | None] = field(default_factory=dict)
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def holds(self, task: str, source: str) -> bool:
+        """Whether a trial's task is one that was planned (public case 1).
+
+        `task` is its name, `source` what Harbor matched globs against: `org/name` of a registry's, else a directory's.
+        """
+        if self.directories:
+            return task in self.directories
+        included = not self.include or any(fnmatchcase(source, glob) for glob in self.include)
+        return included and not any(fnmatchcase(source, glob) for glob in self.exclude)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field that is not what it was. `field` is a dotted path; a side that lacks it is None."""
+
+    field: str
+    then: str | None
+    now: str | None
+
+    def __str__(self) -> str:
+        then, now = (_shown(side) for side in (self.then, self.now))
+        return f"{self.field} was {then} and is {now} now"
+
+
+def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
+    """The record of a planned job."""
+    from bench.harborjob import job_config
+
+    return {
+        "schema": SCHEMA,
+        "job": job.name,
+        "rehearsal": plan.rehearsal,
+        "stack": plan.stack,
+        "environment": plan.environment,
+        "condition": plan.condition.name,
+        "condition_sha256": plan.condition_sha256,
+        "harnesses": list(plan.condition.harnesses),
+        "agent": plan.agent,
+        "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
+        "endpoints": {
+            name: {"provider": e.provider, "base_url": e.base_url, "dialect": e.dialect}
+            for name, e in sorted(plan.endpoints.items())
+        },
+        "dataset": job.dataset,
+        "include": list(job.include),
+        "exclude": list(job.exclude),
+        "attempts": job.attempts,
+        "layer": job.layer,
+        "tasks": [
+            {"name": task.name, "directory": str(task.directory)} | _script(plan, task.directory) for task in job.tasks
+        ],
+        "harbor": job_config(plan, job),
+        "options": _options(plan.options, job),
+    }
+
+
+def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
+    """What a report needs of a job's record. What is missing or strange is unknown, and named in `warnings`."""
+    path = job_dir / FILE_NAME
+    try:
+        raw = _parse(path)
+    except InvalidInput as error:
+        warnings.append(str(error.problems[0]))
+        raw = {}
+    listed = raw.get("tasks")
+    directories = {
+        str(task["name"]): Path(str(task["directory"]))
+        for task in (listed if isinstance(listed, list) else [])
+        if isinstance(task, dict) and "name" in task and "directory" in task
+    }
+    attempts, rehearsal = raw.get("attempts"), raw.get("rehearsal")
+    return JobPlanRecord(
+        job=str(raw.get("job") or job_dir.name),
+        rehearsal=str(rehearsal) if rehearsal else None,
+        condition=str(raw.get("condition") or "?"),
+        condition_sha256=str(raw.get("condition_sha256") or ""),
+        stack=str(raw.get("stack") or "?"),
+        environment=str(raw.get("environment") or "?"),
+        attempts=attempts if isinstance(attempts, int) else 0,
+        directories=directories,
+        agent=str(raw["agent"]) if raw.get("agent") else None,
+        budget=_budget(raw.get("budget")),
+        include=_texts(raw.get("include")),
+        exclude=_texts(raw.get("exclude")),
+    )
+
+
+def _budget(given: Any) -> dict[str, int | None]:
+    known = given if isinstance(given, dict) else {}
+    return {name: cap for name, cap in known.items() if cap is None or type(cap) is int}
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    return tuple(str(item) for item in given) if isinstance(given, list) else ()
+
+
+def load(job_dir: Path) -> dict[str, Any]:
+    """The whole record. Raises InvalidInput where it is missing, damaged, or not one that this version resumes."""
+    path = job_dir / FILE_NAME
+    raw = _parse(path)
+    kinds = {"schema": str, "job": str, "tasks": list, "harbor": dict, "options": dict}
+    lacking = [name for name, kind in kinds.items() if not isinstance(raw.get(name), kind)]
+    if lacking or raw["schema"] != SCHEMA:
+        what = f"has no {', '.join(lacking)}" if lacking else f"is of another version, {raw['schema']}"
+        raise InvalidInput.of(str(path), what, MERGE_INSTEAD)
+    return raw
+
+
+MERGE_INSTEAD = "restore it, or run under another --job-name and put the two together with `inv report --job … --job …`"
+"""What to do about a job that can't be resumed."""
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+    """In what two records differ, but for what may change.
+
+    Harbor's configuration repeats most of the rest: it is told where nothing else differs.
+    """
+    found = [*_compare(_comparable(then), _comparable(now))]
+    return [one for one in found if not one.field.startswith("harbor.")] or found
+
+
+def options_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that give this job again, as `bench.plan.Options` takes them."""
+    from bench.plan import Options
+
+    kinds = {spec.name: str(spec.type) for spec in fields(Options) if spec.name not in ANEW}
+    return {name: _restored(kinds[name], value) for name, value in record["options"].items() if name in kinds}
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput.of(str(path), "is missing", MERGE_INSTEAD) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput.of(str(path), f"is damaged ({error})", MERGE_INSTEAD) from None
+    if not isinstance(raw, dict):
+        raise InvalidInput.of(str(path), "is damaged (not a JSON object)", MERGE_INSTEAD)
+    return raw
+
+
+def _script(plan: Plan, task_dir: Path) -> dict[str, str]:
+    """The hash of a rehearsal's script, which is no part of what Harbor hashes."""
+    if plan.rehearsal is None:
+        return {}
+    script = (task_dir / "rehearsal" / f"{plan.rehearsal}.yaml").read_bytes()
+    return {"script_sha256": hashlib.sha256(script).hexdigest()}
+
+
+def _options(options: Options, job: JobPlan) -> dict[str, Any]:
+    """What was asked for, with what the plan chose for this job: its tasks by name, and its number of attempts."""
+    kept = {spec.name: getattr(options, spec.name) for spec in fields(options) if spec.name not in ANEW}
+    kept["attempts"] = job.attempts
+    if job.tasks:
+        chosen = tuple(glob.escape(task.directory.name) for task in job.tasks)
+        kept |= {"include": chosen, "exclude": (), "n_tasks": None, "layer": None}
+    return {name: _plain(value) for name, value in kept.items() if value not in (None, (), False)}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Path():
+            return str(value.absolute())
+        case tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def _restored(kind: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return Path(value) if kind.startswith("Path") else value
+
+
+def _comparable(record: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in record.items() if name not in UNCOMPARED}
+    harbor = record.get("harbor")
+    if isinstance(harbor, dict):
+        kept["harbor"] = {name: value for name, value in harbor.items() if name not in OF_ITS_PLACE}
+    return kept
+
+
+def _compare(then: Any, now: Any, path: str = "") -> Iterator[Difference]:
+    then, now = _by_name(then), _by_name(now)
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in dict.fromkeys([*then, *now]):
+            yield from _compare(then.get(name), now.get(name), f"{path}.{name}" if path else name)
+    elif then != now:
+        yield Difference(path, *(None if side is None else json.dumps(side, default=str) for side in (then, now)))
+
+
+def _by_name(value: Any) -> Any:
+    """A list of named objects as an object, so that one more or less is told by its name."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value):
+        return {str(item["name"]): {k: v for k, v in item.items() if k != "name"} for item in value}
+    return value
+
+
+def _shown(value: str | None) -> str:
+    if value is None or value == "{}":
+        return "not there"
+    return value if len(value) <= SHOWN_CHARACTERS else f"{value[: SHOWN_CHARACTERS - 2]} …"
