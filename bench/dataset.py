@@ -197,7 +197,7 @@ def select(
     an error, of an exclusion as well.
     """
     problems = [
-        _unmatched(dataset, option, glob)
+        unmatched(option, glob, [task.directory.name for task in dataset.tasks])
         for option, globs in (("--include-task", include), ("--exclude-task", exclude))
         for glob in globs
         if not any(_matches(task, glob) for task in dataset.tasks)
@@ -220,11 +220,11 @@ def _matches(task: Task, glob: str) -> bool:
     return fnmatchcase(task.name, glob) or fnmatchcase(task.directory.name, glob)
 
 
-def _unmatched(dataset: Dataset, option: str, glob: str) -> Problem:
-    wanted = glob.replace("*", "").replace("?", "")
-    near = nearest(wanted, [task.directory.name for task in dataset.tasks])
-    if near:
+def unmatched(option: str, glob: str, names: Sequence[str]) -> Problem:
+    """A glob that matches none of the names, with the nearest of them, else with the first."""
+    wanted = glob.removeprefix("*/").replace("*", "").replace("?", "")
+    if near := nearest(wanted, names):
         return Problem(f"{option} {glob}", "matches no task", f"the nearest are {', '.join(near)}")
-    first = [task.directory.name for task in dataset.tasks[:NAMES_SHOWN]]
-    more = ", …" if len(dataset.tasks) > NAMES_SHOWN else ""
+    first = names[:NAMES_SHOWN]
+    more = ", …" if len(names) > NAMES_SHOWN else ""
     return Problem(f"{option} {glob}", "matches no task", f"there are {', '.join(first)}{more}")

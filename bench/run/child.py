@@ -93,6 +93,7 @@ async def _job(order: dict[str, Any], emit: Any) -> None:
     from harbor.job import Job
     from harbor.models.job.config import JobConfig
 
+    from bench.run import selected
     from bench.trial import session
 
     session.provide_keys(order["provider_keys"])
@@ -102,6 +103,7 @@ async def _job(order: dict[str, Any], emit: Any) -> None:
     EnvironmentFactory.run_preflight(
         type=environment.type, import_path=environment.import_path, kwargs=environment.kwargs
     )
+    selection = await selected.check(config)
     job = await Job.create(config)
     try:
         if order["trials"] not in (None, len(job)):
@@ -111,7 +113,7 @@ async def _job(order: dict[str, Any], emit: Any) -> None:
                 fix="`.venv/bin/harbor lint` on each selected task says what Harbor finds wrong",
             )
         job_dir = Path(config.jobs_dir) / config.job_name
-        emit("created", trials=len(job))
+        emit("created", trials=len(job), selection=selection)
         _hook(job, job_dir, emit)
         await job.run()
     finally:

@@ -44,6 +44,8 @@ class Progress:
         match event["event"]:
             case "created":
                 self._total = event["trials"]
+                for line in event.get("selection", ()):
+                    self.note(line)
             case "phase":
                 self._phases[event["trial"]] = event["phase"]
             case "ended":
