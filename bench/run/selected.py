@@ -1,6 +1,6 @@
 """The globs of a registry dataset, held to its tasks before any of them runs: only Harbor can list those.
 
-Harbor itself says nothing of a glob that excludes nothing, nor of one among several that includes nothing (HARBOR.md 1).
+Harbor says nothing of a glob that excludes nothing, nor of one among several that includes nothing (HARBOR.md 1).
 """
 
 from __future__ import annotations
