@@ -66,19 +66,8 @@ def status(settings: Settings) -> StackStatus:
         if database is None
         else ServiceStatus("postgres", "running", database.pid, None, age_s(database.pid))
     ]
-    for service, port in (
-        (services.relay(settings), settings.relay_port),
-        (services.gateway(settings), settings.gateway_port),
-    ):
-        ready = service.running()
-        if ready is not None:
-            pid = ready.process.pid
-            shown.append(ServiceStatus(service.name, "running", pid, ready.port, age_s(pid)))
-        elif port and ports.taken(port):
-            holder = ports.holder(port)
-            shown.append(ServiceStatus(service.name, "foreign", holder.pid, port, holder=str(holder)))
-        else:
-            shown.append(ServiceStatus(service.name, "stopped"))
+    shown.append(services.status(services.relay(settings), settings.relay_port))
+    shown.append(services.status(services.gateway(settings), settings.gateway_port))
     return StackStatus(tuple(shown), tuple(running_jobs(settings.state_dir)), address(settings.state_dir))
 
 

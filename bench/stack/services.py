@@ -10,7 +10,8 @@ from typing import Any
 
 from bench.keys import State
 from bench.settings import ENVIRONMENT, ROOT, Settings
-from bench.stack import paths, pgprograms, probe
+from bench.stack import ServiceStatus, paths, pgprograms, ports, probe
+from bench.stack.identity import age_s
 from bench.stack.postgres import Postgres
 from bench.stack.process import Ready, Service
 
@@ -70,6 +71,18 @@ def relay(settings: Settings) -> Service:
 def gateway(settings: Settings) -> Service:
     """The gateway, running or not."""
     return _service("gateway", settings)
+
+
+def status(service: Service, port: int) -> ServiceStatus:
+    """The service as it is now; `port` is the one that it would hold, 0 for any."""
+    ready = service.running()
+    if ready is not None:
+        pid = ready.process.pid
+        return ServiceStatus(service.name, "running", pid, ready.port, age_s(pid))
+    if port and ports.taken(port):
+        holder = ports.holder(port)
+        return ServiceStatus(service.name, "foreign", holder.pid, port, holder=str(holder))
+    return ServiceStatus(service.name, "stopped")
 
 
 def wanted_relay(settings: Settings, state: State, dsn: str) -> Wanted:
