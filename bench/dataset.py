@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,13 @@ LAYERS = ("regression", "workflow")
 TASK_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
 """What Harbor takes as `[task].name` (HARBOR.md section 2.2); it refuses any other name, and one with `..`."""
 
+ABOVE_0 = (
+    ("verifier", "timeout_sec"),
+    ("environment", "build_timeout_sec"),
+    ("environment", "cpus"),
+    ("environment", "memory_mb"),
+    ("environment", "storage_mb"),
+)
 NAMES_SHOWN = 5
 
 
@@ -106,7 +114,8 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     problems = [*_name_faults(file, name, buzz), *_file_faults(directory, shown, values)]
     if buzz:
         problems += _layer_faults(file, layer)
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
+    problems += _number_faults(file, values)
+    if timeout is not None and not _is_above_0(timeout):
         problems.append(Problem(file, f"[agent].timeout_sec: {timeout!r} is no number of seconds above 0"))
         timeout = None
     return Task(
@@ -156,6 +165,18 @@ def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterat
         yield Problem(str(shown), "has no instruction.md")
     if not any((directory / "tests" / name).is_file() for name in ("test.sh", "test.bat")):
         yield Problem(str(shown), "has no tests/test.sh")
+
+
+def _number_faults(file: str, values: dict[str, Any]) -> Iterator[Problem]:
+    """Numbers that Harbor takes and nobody can mean. What is no number is Harbor's to say."""
+    for section, key in ABOVE_0:
+        number = _get(values, section, key)
+        if isinstance(number, int | float) and not _is_above_0(number):
+            yield Problem(file, f"[{section}].{key}: {number!r} is not above 0")
+
+
+def _is_above_0(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf
 
 
 def _has_solution(directory: Path, values: dict[str, Any]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bench.errors import BuzzbenchError
-from tests.planning import Project, project
+from tests.pipeline import new_installation
+from tests.planning import SCRIPT, Project, project
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,59 @@ def _options(**given: Any) -> Callable[[Project], dict[str, Any]]:
     return lambda home: given
 
 
+def _good_toml(more: str) -> Callable[[Project], dict[str, Any]]:
+    """The good task with something more in its task.toml, in a run: a dry one doesn't ask Harbor."""
+
+    def arrange(home: Project) -> dict[str, Any]:
+        file = home.tasks / "good/task.toml"
+        file.write_text(file.read_text() + more)
+        return {"dry_run": False, "environment": "sandbox"}
+
+    return arrange
+
+
+def _endpoints(text: str) -> Callable[[Project], dict[str, Any]]:
+    def arrange(home: Project) -> dict[str, Any]:
+        (home.root / "endpoints.json").write_text(text)
+        return {"manifest": home.manifest(home.team()), "endpoint_config": home.root / "endpoints.json"}
+
+    return arrange
+
+
+def _text(name: str, text: str, option: str) -> Callable[[Project], dict[str, Any]]:
+    def arrange(home: Project) -> dict[str, Any]:
+        (home.root / name).write_text(text)
+        return {option: home.root / name}
+
+    return arrange
+
+
+def _script(text: str) -> Callable[[Project], dict[str, Any]]:
+    def arrange(home: Project) -> dict[str, Any]:
+        (home.tasks / "good/rehearsal/good.yaml").write_text(text)
+        return {}
+
+    return arrange
+
+
+def _persona(text: str) -> Callable[[Project], dict[str, Any]]:
+    def arrange(home: Project) -> dict[str, Any]:
+        data = home.team()
+        data["roster"][0] = data["roster"][0] | {"prompt": home.persona(text, "lint")}
+        return {"manifest": home.manifest(data)}
+
+    return arrange
+
+
+def _without(file: str) -> Callable[[Project], dict[str, Any]]:
+    def arrange(home: Project) -> dict[str, Any]:
+        (home.tasks / file).unlink()
+        return {}
+
+    return arrange
+
+
+PRICE = {"input": 3, "output": 15}
 WRONG_HASH = {"path": "personas/own.md", "sha256": "0" * 64}
 
 TABLE = [
@@ -126,6 +180,127 @@ TABLE = [
         "agents of harness buzz-agent can't run yet",
         exit_code=3,
     ),
+    Bad("a task.toml that is a folder's", lambda h: {"path": h.tasks.parent}, "no tasks found"),
+    Bad(
+        "a task without instruction",
+        _without("good/instruction.md"),
+        "has no instruction.md",
+    ),
+    Bad("a task without tests", _without("good/tests/test.sh"), "has no tests/test.sh"),
+    Bad(
+        "a name that is no name", _second_task("b", "workflow", full_name="b"), "[task].name: 'b' is no task name; its"
+    ),
+    Bad(
+        "a timeout below nothing", _good_toml("[agent]\ntimeout_sec = -1\n"), "[agent].timeout_sec: -1 is no number of"
+    ),
+    Bad("a timeout that is no number", _good_toml("[agent]\ntimeout_sec = nan\n"), "[agent].timeout_sec: nan is no"),
+    Bad(
+        "cpus in words",
+        _good_toml('[environment]\ncpus = "many"\n'),
+        "good/task.toml: [environment].cpus: input should",
+    ),
+    Bad(
+        "memory in a strange unit", _good_toml('[environment]\nmemory = "2Q"\n'), "environment: invalid size format: 2Q"
+    ),
+    Bad("no time for work", _good_toml("[agent]\ntimeout_sec = 8\n"), "buzz/good: no time is left for work"),
+    Bad("--n-tasks 0", _options(n_tasks="0"), "--n-tasks: 0 is not a whole number from 1"),
+    Bad("--max-retries 99", _options(max_retries="99"), "--max-retries: 99 is not a whole number from 0 to 20"),
+    Bad(
+        "an unknown agent",
+        _options(rehearsal=False, agent="oracel"),
+        "Harbor has no agent 'oracel'; did you mean oracle",
+    ),
+    Bad("an agent that asks a model", _options(rehearsal=False, agent="codex"), "--agent: codex asks a model, and"),
+    Bad("the oracle without a solution", _options(rehearsal=False, agent="oracle"), "no solution/solve.sh in good"),
+    Bad(
+        "a baseline in a rehearsal", _options(agent="nop"), "takes the team's place, so that --rehearsal has no effect"
+    ),
+    Bad(
+        "an option of a team",
+        _options(agent_kwarg=("x=1",)),
+        "--agent-kwarg: a team has no option x: its manifest says",
+    ),
+    Bad(
+        "an option without a value", _options(environment_kwarg=("x",)), "--environment-kwarg x: its form is name=value"
+    ),
+    Bad(
+        "an option of the sandbox", _options(environment_kwarg=("network=host",)), "the sandbox takes no option network"
+    ),
+    Bad(
+        "an unknown option of docker",
+        _options(environment="docker", environment_kwarg=("x=1",)),
+        "--environment-kwarg: invalid kwargs for environment 'docker': Unknown option 'x'",
+    ),
+    Bad(
+        "no such harbor config",
+        lambda h: {"harbor_config": h.root / "no.yaml"},
+        "no.yaml: no such Harbor configuration",
+    ),
+    Bad("a harbor config in TOML", _text("h.toml", "", "harbor_config"), "Harbor reads .yaml, .yml and .json files"),
+    Bad(
+        "attempts in a harbor config",
+        _text("h.yaml", "n_attempts: 9\n", "harbor_config"),
+        "h.yaml:1: n_attempts: can't be set here: it is given by --attempts; remove it",
+    ),
+    Bad(
+        "no judge in a harbor config",
+        _text("h.yaml", "verifier: {disable: true}\n", "harbor_config"),
+        "nothing would be",
+    ),
+    Bad("a manifest that is no YAML", _text("m.yaml", "a: [\n", "manifest"), "m.yaml:2: not valid YAML"),
+    Bad("a manifest given twice over", _text("m.yaml", "a: 1\na: 2\n", "manifest"), "a: given twice, first on line 1"),
+    Bad("a manifest that is a directory", lambda h: {"manifest": h.root}, "is a directory, not a manifest"),
+    Bad("a team without time", _manifest(trial_budget={}), "trial_budget.timeout_seconds: is missing"),
+    Bad(
+        "a price per token",
+        _manifest(prices={"claude-sonnet-4-6": PRICE | {"input": 3e-6}}),
+        "the unit is USD per million",
+    ),
+    Bad(
+        "a price in micro-dollars", _manifest(prices={"claude-sonnet-4-6": PRICE | {"input": 3e6}}), "is over 1000: the"
+    ),
+    Bad(
+        "a negative price",
+        _manifest(prices={"claude-sonnet-4-6": PRICE | {"output": -1}}),
+        "-1 is no price; give USD per",
+    ),
+    Bad(
+        "a cached token dearer than a fresh one",
+        _manifest(prices={"claude-sonnet-4-6": PRICE | {"cached_input": 30}}),
+        "cached_input: 30 is more than the 3 of input",
+    ),
+    Bad(
+        "a persona that calls a stranger", _persona("Hello\nask @critic\n"), "line 2, mentions @critic, whom the roster"
+    ),
+    Bad("two members of one name", _member(1, id="orch"), "orch is already a name of roster[0]"),
+    Bad(
+        "a cap of nothing", _member(0, budget={"max_tokens": 0}), "roster[0].budget.max_tokens: input should be greater"
+    ),
+    Bad(
+        "a cap below one call",
+        _member(0, budget={"max_tokens": 9}, generation={"max_output_tokens": 4096}),
+        "roster[0].budget.max_tokens: 9 is below generation.max_output_tokens 4096: no call could be made",
+    ),
+    Bad("an endpoint file that is no JSON", _endpoints("{"), "endpoints.json:1: not valid JSON"),
+    Bad(
+        "an endpoint without a provider",
+        _endpoints('{"claude-sonnet-4-6": {}}'),
+        "claude-sonnet-4-6.provider: is missing",
+    ),
+    Bad(
+        "a key in place of its variable",
+        _endpoints('{"claude-sonnet-4-6": {"provider": "anthropic", "api_key_env": "sk-1"}}'),
+        "claude-sonnet-4-6.api_key_env: is not a variable's name",
+    ),
+    Bad("a script that is no YAML", _script("orch: [\n"), "rehearsal/good.yaml:"),
+    Bad(
+        "a script for strangers",
+        _script(SCRIPT + "critic:\n  - name: x\n    do: [{say: x}]\n"),
+        "is for critic, whom the roster of",
+    ),
+    Bad(
+        "a script without a lead", _script(SCRIPT.replace("orch", "worker")), "has no steps for orch, the orchestrator"
+    ),
 ]
 
 
@@ -141,3 +316,54 @@ def test_bad_input_is_refused_with_one_clear_line(tmp_path: Path, bad: Bad) -> N
     assert len([line for line in lines if bad.said in line]) == 1
     assert caught.value.exit_code == bad.exit_code
     assert home.files() == before
+
+
+def _damaged_state(state_dir: Path) -> None:
+    state_dir.mkdir(mode=0o700)
+    (state_dir / "state.json").write_text("{")
+
+
+COMMANDS: list[tuple[list[str], str, dict[str, str]]] = [
+    (["bench", "-k", "0"], "inv: --attempts: '0' is no whole number of at least 1", {}),
+    (["bench", "-n", "many"], "inv: --n-concurrent: 'many' is no whole number of at least 1", {}),
+    (["bench", "--n-tasks", "0"], "inv: --n-tasks: '0' is no whole number of at least 1", {}),
+    (["bench", "--atempts", "1"], "see `inv --help bench`", {}),
+    (["bench", "--path", "no-such"], "inv: no-such: no such path", {}),
+    (["bench", "--dataset", "x", "--path", "buzz-dataset"], "inv: --dataset and --path: exclude each other", {}),
+    (["up", "--stack", "kubernetes"], "inv: --stack: no such stack: 'kubernetes'; give one of embedded, compose", {}),
+    (["report", "--job", "nope"], "inv: --job nope: no such job", {}),
+    (["perf", "--only", "nope"], "inv: --only: no such benchmark: 'nope'", {}),
+    (["xbuild", "--manifest", "nope.yaml"], "inv: nope.yaml: no such manifest", {}),
+    (["status"], "BUZZBENCH_RELAY_PORT: '99999' is no TCP port", {"BUZZBENCH_RELAY_PORT": "99999"}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "said", "environ"), COMMANDS, ids=lambda given: " ".join(given))
+def test_a_bad_command_ends_with_2_and_leaves_nothing(
+    tmp_path: Path, words: list[str], said: str, environ: dict[str, str]
+) -> None:
+    installation = new_installation(tmp_path)
+    done = installation.inv(*words, **environ)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len([line for line in done.stderr.splitlines() if said in line]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["keys", "env", "up", "bench"])
+def test_a_damaged_state_stops_whatever_needs_it(tmp_path: Path, task: str) -> None:
+    installation = new_installation(tmp_path)
+    _damaged_state(installation.state_dir)
+    rehearsal = ["--path", "buzz-dataset", "--rehearsal"] if task == "bench" else []
+    done = installation.inv(task, *rehearsal)
+    assert done.returncode == 2
+    assert "state.json: damaged: " in done.stderr
+    assert "restore it from a backup, or delete it to begin anew" in done.stderr
+    assert (installation.state_dir / "state.json").read_text() == "{"
+    assert installation.processes() == []
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(TABLE) + len(COMMANDS) >= 60
+    assert len({bad.name for bad in TABLE}) == len(TABLE)
