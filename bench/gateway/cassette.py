@@ -165,14 +165,24 @@ def conversation_of(request: Mapping[str, Any]) -> str:
 
 def read(path: Path) -> Cassette:
     """The cassette in a file. Raises InvalidInput naming the line that is wrong."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput.of(str(path), f"the cassette can't be read: {error.strerror}") from None
+    data = read_bytes(path)
     lines = [line for line in enumerate(data.splitlines(), 1) if line[1].strip()]
     header = _header(path, lines[0][1] if lines else b"")
     calls = tuple(_calls(path, lines[1:]))
     return Cassette(header, calls, hashlib.sha256(data).hexdigest())
+
+
+def read_header(path: Path) -> Header:
+    """A cassette's header alone. Raises InvalidInput."""
+    return _header(path, read_bytes(path).partition(b"\n")[0])
+
+
+def read_bytes(path: Path) -> bytes:
+    """A cassette's file. Raises InvalidInput."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput.of(str(path), f"the cassette can't be read: {error.strerror}") from None
 
 
 def _header(path: Path, line: bytes) -> Header:

@@ -45,6 +45,8 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         condition_sha256: str = "",
         endpoints: str | None = None,
         rehearsal: str | None = None,
+        record: bool = False,
+        replay: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -54,6 +56,8 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 "condition_sha256": condition_sha256,
                 "endpoints": endpoints,
                 "rehearsal": rehearsal,
+                "record": record,
+                "replay": replay,
             }
         )
 
@@ -98,7 +102,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
             context.metadata = unstarted(self._terms, end, timings)
             raise HealthcheckError(_message(end)) from error
         stage = Stage(session, environment, self.logs_dir, self.version(), self.logger)
-        report = Report(context, session.condition, self._terms.rehearsal, timings)
+        report = Report(context, session.condition, self._terms, timings)
         end = await Play(stage, task, report, timings).run()
         if end.fault is not None:
             await self._after_fault(end, job_dir, session)

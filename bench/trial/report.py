@@ -27,6 +27,7 @@ def unstarted(terms: Terms, end: End, timings: Timings) -> dict[str, Any]:
         "condition": None,
         "condition_sha256": terms.condition_sha256,
         "rehearsal": terms.rehearsal,
+        "replay": terms.replay_sha256,
         "channel": None,
         "labels": [],
         "fault": asdict(end.fault) if end.fault else None,
@@ -42,12 +43,13 @@ def unstarted(terms: Terms, end: End, timings: Timings) -> dict[str, Any]:
 class Report:
     """The facts of one trial, in Harbor's context from the first moment: a cancel or a timeout keeps them."""
 
-    def __init__(self, context: AgentContext, condition: Condition, rehearsal: str | None, timings: Timings) -> None:
+    def __init__(self, context: AgentContext, condition: Condition, terms: Terms, timings: Timings) -> None:
         self.meter = Meter(context, condition)
         self._facts: dict[str, Any] = {
             "condition": condition.name,
             "condition_sha256": condition.sha256,
-            "rehearsal": rehearsal,
+            "rehearsal": terms.rehearsal,
+            "replay": terms.replay_sha256,
             "channel": None,
             "labels": [],
             "fault": None,

@@ -120,8 +120,9 @@ async def _keep(job_dir: Path, terms: Terms, ready: asyncio.Future[Session]) -> 
 
 async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Session:
     from bench.channel import open_session
+    from bench.gateway.cassette import FILE_NAME as CASSETTE
     from bench.gateway.client import Lease
-    from bench.gateway.protocol import Endpoint, Registration
+    from bench.gateway.protocol import Endpoint, Recording, Registration
     from bench.prices import sheet_sha256
     from bench.stack import jobs
 
@@ -132,6 +133,7 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
     provisioner = load_provisioner(run_dir)
     if given_run_dir() is None:
         resources.callback((run_dir / FILE_NAME).unlink, missing_ok=True)
+    recording = Recording(str((job_dir / CASSETTE).absolute()), condition.name, condition.sha256, terms.rehearsal)
     lease = await Lease.open(provisioner.gateway_control)
     resources.push_async_callback(lease.close)
     await lease.register(
@@ -143,6 +145,8 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
             },
             prices=condition.prices,
             prices_sha256=sheet_sha256(condition.prices),
+            record=recording if terms.record else None,
+            replay=str(terms.replay.absolute()) if terms.replay else None,
         )
     )
     http = await resources.enter_async_context(open_session())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,17 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Terms:
-    """The agent's options, as Harbor stores them: a pure function of what a person asked for."""
+    """The agent's options, as Harbor stores them: a pure function of what a person asked for.
+
+    `record` makes a cassette of the job; `replay` is the cassette that is played in a model's place.
+    """
 
     manifest: Path
     condition_sha256: str
     endpoints: Path | None
     rehearsal: str | None
+    record: bool = False
+    replay: Path | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Terms from Harbor's kwargs. Raises InvalidInput for a missing or unknown one."""
-        known = {"manifest", "condition_sha256", "endpoints", "rehearsal"}
+        known = {"manifest", "condition_sha256", "endpoints", "rehearsal", "record", "replay"}
         unknown = sorted(set(given) - known)
         if unknown:
             raise InvalidInput.of(
@@ -37,13 +43,20 @@ class Terms:
         for name in ("manifest", "condition_sha256"):
             if not given.get(name):
                 raise InvalidInput.of("agent kwargs", f"{name} is missing", f"give it with --ak {name}=…")
-        endpoints, rehearsal = given.get("endpoints"), given.get("rehearsal")
+        endpoints, rehearsal, replay = (given.get(name) for name in ("endpoints", "rehearsal", "replay"))
         return cls(
             Path(given["manifest"]),
             str(given["condition_sha256"]),
             Path(endpoints) if endpoints else None,
             str(rehearsal) if rehearsal else None,
+            bool(given.get("record")),
+            Path(replay) if replay else None,
         )
+
+    @property
+    def replay_sha256(self) -> str | None:
+        """The hash of the cassette's file. Raises InvalidInput."""
+        return None if self.replay is None else _hash(self.replay)
 
     def condition(self) -> Condition:
         """The condition, which must be the one that was planned; read once. Raises InvalidInput."""
@@ -61,6 +74,8 @@ class Terms:
         """The endpoints that the condition's roster names. Raises InvalidInput."""
         from bench import endpoints
 
+        if self.replay is not None:
+            return endpoints.of_cassette(condition.endpoints, self.replay)
         if self.endpoints is None and not self.rehearsal:
             raise InvalidInput.of("agent kwargs", "endpoints is missing", "only a rehearsal needs no endpoint file")
         return endpoints.for_team(
@@ -73,6 +88,13 @@ def _load_manifest(path: Path) -> Condition:
     from bench import manifest
 
     return manifest.load(path)
+
+
+@functools.cache
+def _hash(path: Path) -> str:
+    from bench.gateway.cassette import read_bytes
+
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 _provided: dict[str, str] = {}
