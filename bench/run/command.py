@@ -13,6 +13,7 @@ from bench.errors import BuzzbenchError, InvalidInput
 
 if TYPE_CHECKING:
     from bench.plan import Plan
+    from bench.records import JobRecord
 
 _planned: dict[tuple[tuple[str, Any], ...], Plan] = {}
 
@@ -69,6 +70,23 @@ def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
         print(render(plan))
         return 0
     from bench import report
+
+    reports, failure = run(plan)
+    report.show(reports, as_json=as_json)
+    if plan.options.upload and not failure:
+        failure = _upload([read.directory for read in reports])
+    if failure:
+        print(f"inv: {failure}", file=sys.stderr)
+        return failure.exit_code
+    return 0 if all(read.complete for read in reports) else 1
+
+
+def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
+    """Run the plan's jobs one after another on the stack that is up: what they left, and why they stopped if they did.
+
+    The first job that fails to run stops the rest. Raises BuzzbenchError where there is no stack.
+    """
+    from bench import report
     from bench.estimate import summary
     from bench.keys import load
     from bench.run.parent import run_job
@@ -85,7 +103,6 @@ def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
         try:
             run_job(plan, job, settings, state, stack)
         except BuzzbenchError as error:
-            # The first job that fails to run stops the rest; what was scored is still shown.
             failure = error
         if not isinstance(failure, InvalidInput):
             directories.append(job.directory)
@@ -94,10 +111,4 @@ def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
     reports = [report.read_job(directory) for directory in directories if directory.exists()]
     for read in reports:
         report.project(stack.dsn, read)
-    report.show(reports, as_json=as_json)
-    if plan.options.upload and not failure:
-        failure = _upload(directories)
-    if failure:
-        print(f"inv: {failure}", file=sys.stderr)
-        return failure.exit_code
-    return 0 if all(read.complete for read in reports) else 1
+    return reports, failure
