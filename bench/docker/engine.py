@@ -76,6 +76,7 @@ def _run(
         return subprocess.run(
             ["docker", *arguments],
             env={**os.environ, **(environment or {})},
+            cwd="/",  # where there is no Compose file that it could pick up
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

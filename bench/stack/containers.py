@@ -31,14 +31,15 @@ class Container:
     def has_failed(self) -> bool:
         """Whether it won't come up: it ended badly, begins again and again, or its check has given up."""
         ended_badly = self.status in ("exited", "dead") and self.exit_code != 0
-        return ended_badly or self.restarts > 1 or self.health == "unhealthy"
+        loops = self.status == "restarting" and self.restarts > 1
+        return ended_badly or loops or self.health == "unhealthy"
 
     @property
     def how(self) -> str:
         """How it is, in a few words."""
         if self.status == "exited":
             return f"ended with status {self.exit_code}"
-        if self.restarts:
+        if self.status == "restarting":
             return f"ended with status {self.exit_code}, {self.restarts} times over"
         return f"is {self.health or self.status}"
 

@@ -1,7 +1,7 @@
 """The compose stack as one Compose project: its name, its files, its variables, and whose its data are.
 
-The project is called `buzz-benchmark`, as in the reference (row U1), unless another checkout's is already: then its name
-also says which checkout it is. Which it was is kept, so that two checkouts never take each other's (public case 40).
+The project is called `buzz-benchmark`, as in the reference (row U1), unless another checkout's is already: then its
+name also says which checkout it is. What it was is kept: two checkouts never take each other's (public case 40).
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class Project:
             left |= set(services[name].get("depends_on", {})) - needed
         return {name: services[name]["image"] for name in sorted(needed)}
 
-    def down(self, *, volumes: bool = False) -> None:
-        """Remove its containers and network, and with `volumes` its data. Raises DockerFailed."""
-        arguments = ["down", "--remove-orphans", *(["--volumes"] if volumes else [])]
-        docker(*self.command(*arguments)[1:], environment=self.variables, timeout_s=REMOVE_S)
 
-    def anothers(self) -> str | None:
-        """Whose the project's data are, if another installation's label is on them."""
-        return anothers(self.name, self.settings.state_dir)
+def remove(name: str, *, volumes: bool = False) -> None:
+    """Remove a project's containers and network, and with `volumes` its data. Raises DockerFailed.
+
+    By its name alone: that works whatever has become of its files and of the keys.
+    """
+    arguments = ["--project-name", name, "down", "--remove-orphans", *(["--volumes"] if volumes else [])]
+    docker("compose", *arguments, timeout_s=REMOVE_S)
 
 
 def production_file(settings: Settings) -> Path:
