@@ -178,6 +178,19 @@ def down(c: Context) -> None:
     commands.down()
 
 
+@stage(
+    kinds={"lines": whole_number},
+    help={
+        "service": "One service only, such as relay; without it all of them.",
+        "lines": "How many lines of each; by default 20.",
+        "follow": "Go on with what they say from now on, until Ctrl-C.",
+    },
+)
+def logs(c: Context, service: str = "", lines: int = 20, follow: bool = False) -> None:
+    """Show what the stack's services said last."""
+    commands.logs(service=service, lines=lines, follow=follow)
+
+
 @stage(help={"json": JSON_HELP})
 def status(c: Context, json: bool = False) -> None:
     """Say what runs: services, ports, jobs."""
@@ -196,12 +209,13 @@ def report(c: Context, job: list[str] | None = None, json: bool = False) -> None
 @stage(
     help={
         "fast": "Leave out the tests that run a whole pipeline.",
+        "docker": "Only the tests that need a Docker engine.",
         "match": "Only tests that match this expression.",
     }
 )
-def test(c: Context, fast: bool = False, match: str = "") -> None:
+def test(c: Context, fast: bool = False, docker: bool = False, match: str = "") -> None:
     """Run the tests, with real PostgreSQL, relay, Harbor and sandbox."""
-    commands.test(fast=fast, match=match)
+    commands.test(fast=fast, docker=docker, match=match)
 
 
 @stage
@@ -224,4 +238,4 @@ def perf(c: Context, only: str = "", json: bool = False) -> None:
     commands.perf(only=only, json=json)
 
 
-namespace = Collection(keys, env, up, schema, xbuild, gui, bench, down, status, report, test, check, lock, perf)
+namespace = Collection(keys, env, up, schema, xbuild, gui, bench, down, logs, status, report, test, check, lock, perf)

@@ -100,16 +100,22 @@ def status(*, json: bool) -> None:
     module.status(settings_module.load(), as_json=json)
 
 
+def logs(*, service: str, lines: int, follow: bool) -> None:
+    from bench import logs as module
+
+    module.logs(settings_module.load(), service, lines=lines, follow=follow)
+
+
 def report(*, job: list[str], json: bool) -> None:
     from bench import report as module
 
     module.report(settings_module.load().jobs_dir, job, as_json=json)
 
 
-def test(*, fast: bool, match: str) -> None:
+def test(*, fast: bool, docker: bool, match: str) -> None:
     from bench import develop
 
-    develop.test(fast=fast, match=match)
+    develop.test(fast=fast, docker=docker, match=match)
 
 
 def check() -> None:

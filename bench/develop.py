@@ -14,9 +14,9 @@ UV_PIN = "0.13.9"
 """The uv that ./inv fetches where none is installed."""
 
 
-def test(*, fast: bool, match: str) -> None:
+def test(*, fast: bool, docker: bool, match: str) -> None:
     """Run pytest; its exit code is the task's."""
-    marks = "not stress and not docker and not browser"
+    marks = "docker and not stress" if docker else "not stress and not docker and not browser"
     if fast:
         marks += " and not slow"
     _run("the tests", "-m", "pytest", "-m", marks, *(["-k", match] if match else []))

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from bench.settings import Settings
-from bench.stack import ServiceStatus, StackStatus, embedded
+from bench.stack import ServiceStatus, StackStatus, kinds
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -16,7 +16,7 @@ def status(settings: Settings, as_json: bool) -> StackStatus:
 
     The object has `address` (see StackAddress; null when down), `services` (see ServiceStatus) and `jobs`.
     """
-    found = embedded.status(settings)
+    found = kinds.status(settings)
     if as_json:
         print(json.dumps(asdict(found), indent=2))
         return found
@@ -32,7 +32,7 @@ def status(settings: Settings, as_json: bool) -> StackStatus:
 def _line(service: ServiceStatus) -> str:
     shown = f"{service.name:<9} {service.state}"
     if service.state == "running":
-        shown += f"  pid {service.pid}"
+        shown += f"  pid {service.pid}" if service.pid else ""
         shown += f"  port {service.port}" if service.port else ""
         shown += f"  for {_duration(service.uptime_s)}" if service.uptime_s is not None else ""
     elif service.state == "foreign":
