@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from multidict import CIMultiDict
 
-from bench.gateway import upstream
+from bench.gateway import answers, upstream
 from bench.gateway.dialects import Request, Wire, read_usage
 from bench.gateway.jobs import OpenCall, Principal
 from bench.gateway.ledger import Amount, Refusal, Reservation
@@ -287,6 +287,7 @@ async def _book(call: Call, ended: Ended, charge: Amount, *, unbounded: bool = F
         response_sha256=None if answer is None else hashlib.sha256(answer.body).hexdigest(),
         reason=ended.reason,
         cassette_sha256=cassette,
+        tool_calls=None if answer is None or ended.outcome != "ok" else answers.tool_calls(answer.body),
     )
     principal.tally.add(receipt)
     try:

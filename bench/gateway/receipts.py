@@ -26,7 +26,8 @@ class Receipt:
     (cut, or without an answer). `charged_*` is what the budgets counted: the cost where it is known, else the
     reserved bound; None where the call had no bound. `model` is None where the request named none. `reason` says in
     our own words why a call was refused or is unknown. `cassette_sha256` is of the cassette that a replay plays: it
-    costs nothing, but is charged as the recording was, so that the same caps bite.
+    costs nothing, but is charged as the recording was, so that the same caps bite. `tool_calls` is how many tools the
+    answer calls: none ends the agent's turn.
     """
 
     call_id: str
@@ -56,6 +57,7 @@ class Receipt:
     response_sha256: str | None
     reason: str | None = None
     cassette_sha256: str | None = None
+    tool_calls: int | None = None
 
 
 class Journal:

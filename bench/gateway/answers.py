@@ -1,0 +1,20 @@
+"""What the gateway notes of an answer besides its usage: how many tools it calls, which tells where an agent's turn ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+
+def tool_calls(body: bytes) -> int | None:
+    """How many tool calls an unstreamed answer of any dialect holds; None where that can't be told."""
+    try:
+        answer: Any = orjson.loads(body)
+        if "choices" in answer:
+            return sum(len(choice["message"].get("tool_calls") or ()) for choice in answer["choices"])
+        if "output" in answer:
+            return sum(item["type"] == "function_call" for item in answer["output"])
+        return sum(block["type"] == "tool_use" for block in answer["content"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return None
