@@ -44,6 +44,7 @@ def problems(options: Options) -> Iterator[Problem]:
         "--script": options.script,
         "--manifest": options.manifest,
         "--endpoint-config": options.endpoint_config,
+        "--record": options.record,
     }
     for option in (option for option, value in given.items() if value):
         yield Problem("--agent", f"takes the team's place, so that {option} has no effect", f"leave out {option}")

@@ -74,6 +74,8 @@ def _attempts(job: JobPlan) -> str:
 
 
 def _model(plan: Plan) -> str:
+    if plan.replay:
+        return f"none: replay of {shown(plan.replay.path)}, sha256 {plan.replay.sha256}"
     if plan.rehearsal:
         return f"scripted ({plan.rehearsal}): a rehearsal proves the plumbing and measures no model"
     keys = f", keys from {', '.join(plan.key_variables)}" if plan.key_variables else ", no key"
@@ -95,6 +97,7 @@ def _object(plan: Plan) -> dict[str, Any]:
     return {
         "dry_run": True,
         "rehearsal": plan.rehearsal,
+        "replay": plan.replay.sha256 if plan.replay else None,
         "condition": plan.condition.name,
         "condition_sha256": plan.condition_sha256,
         "stack": plan.stack,

@@ -58,6 +58,8 @@ def agent_kwargs(plan: Plan) -> dict[str, Any]:
         "condition_sha256": plan.condition_sha256,
         "endpoints": str(plan.endpoint_config) if plan.endpoint_config else None,
         "rehearsal": plan.rehearsal,
+        **({"record": True} if plan.options.record else {}),
+        **({"replay": str(plan.replay.path)} if plan.replay else {}),
     }
 
 
@@ -70,8 +72,7 @@ def environment_kwargs(plan: Plan, job: JobPlan) -> dict[str, Any]:
     """The environment's arguments. In the sandbox a task's network is the host's, but never for a real model."""
     if plan.environment != "sandbox":
         return dict(plan.extras.environment_kwargs)
-    modelless = plan.rehearsal or plan.agent
-    wanted = modelless and any(network_refusal(task.network_modes) for task in job.tasks)
+    wanted = plan.modelless and any(network_refusal(task.network_modes) for task in job.tasks)
     return {"network": "host"} if wanted else {}
 
 

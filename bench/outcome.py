@@ -35,8 +35,8 @@ LABEL_OF_EXCEPTION = {
 PROVED_EXCEPTIONS = ("CancelledError", "HealthcheckError")
 """Harbor's exceptions that are nobody's doing in the trial: of several steps' exceptions they are told first."""
 
-SCRIPT_FAULTS = frozenset({"script_mismatch", "script_exhausted"})
-"""Faults that are labels, too: of a rehearsal, they say that the script has to be looked at."""
+SCRIPT_FAULTS = frozenset({"script_mismatch", "script_exhausted", "replay_miss"})
+"""Faults that are labels, too: they say that a rehearsal's script, or a replay's cassette, has to be looked at."""
 
 
 OUT_OF_RANGE = "the reward is not from 0 to 1"

@@ -16,6 +16,7 @@ from bench import baseline, extras, harbortask, plan_jobs
 from bench import endpoints as endpoint_files
 from bench import manifest as manifests
 from bench import plan_checks as checks
+from bench import replay as replays
 from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.extras import Extras
@@ -23,6 +24,7 @@ from bench.faults import Faults
 from bench.manifest import Condition
 from bench.nearest import did_you_mean
 from bench.plan_jobs import JobPlan as JobPlan
+from bench.replay import Replay
 from bench.selection import choose
 from bench.settings import ROOT
 
@@ -61,6 +63,8 @@ class Options:
     environment_kwarg: tuple[str, ...] = ()
     max_retries: int | str | None = None
     harbor_config: Path | None = None
+    record: bool = False
+    replay: Path | None = None
     upload: bool = False
     gui: bool = False
     fresh: bool = False
@@ -90,6 +94,13 @@ class Plan:
     options: Options
     agent: str | None
     extras: Extras
+    replay: Replay | None = None
+
+    @property
+    def modelless(self) -> bool:
+        """Whether what acts in it is a script or one of Harbor's agents, now or when it was recorded."""
+        recorded = self.replay is not None and self.replay.rehearsal is not None
+        return self.rehearsal is not None or self.agent is not None or recorded
 
     @property
     def condition_sha256(self) -> str:
@@ -115,9 +126,12 @@ def make(options: Options) -> Plan:
     """
     faults = Faults()
     rehearsal = _script(options, faults)
-    selection = choose(options, faults)
-    condition, endpoints, endpoint_config = _terms(options, rehearsal, faults)
-    environment = options.environment or ("sandbox" if rehearsal else "docker")
+    replay = replays.read(options, faults)
+    selection = replays.narrowed(choose(options, faults), replay, options, faults)
+    options = replays.with_attempts(options, selection.tasks if selection else (), replay, faults)
+    condition, endpoints, endpoint_config = _terms(options, rehearsal, replay, faults)
+    scripted = rehearsal is not None or (replay is not None and replay.rehearsal is not None)
+    environment = options.environment or ("sandbox" if scripted else "docker")
     known = [*checks.environment_problems(environment)]
     faults += known
     stack = _stack(options, condition, faults)
@@ -128,7 +142,7 @@ def make(options: Options) -> Plan:
     faults += checks.combination_problems(options.upload, rehearsal, options.gui, stack)
     tasks = selection.tasks if selection else ()
     if environment == "sandbox":
-        faults += checks.sandbox_problems(tasks, modelless=rehearsal is not None or options.agent is not None)
+        faults += checks.sandbox_problems(tasks, modelless=scripted or options.agent is not None)
     if condition:
         faults += checks.deadline_problems(tasks, condition, harbors.config)
         if rehearsal:
@@ -153,6 +167,7 @@ def make(options: Options) -> Plan:
         options=options,
         agent=options.agent,
         extras=harbors,
+        replay=replay,
     )
 
 
@@ -167,23 +182,29 @@ def _script(options: Options, faults: Faults) -> str | None:
 
 
 def _terms(
-    options: Options, rehearsal: str | None, faults: Faults
+    options: Options, rehearsal: str | None, replay: Replay | None, faults: Faults
 ) -> tuple[Condition | None, Mapping[str, Endpoint], Path | None]:
     """The condition, its endpoints and the file that they are from."""
     if options.agent:
         faults += baseline.problems(options)
         return baseline.condition(options.agent), {}, None
-    manifest = options.manifest or options.root / (REHEARSAL_MANIFEST if rehearsal else DEFAULT_MANIFEST)
+    scripted = rehearsal or (replay and replay.rehearsal)
+    manifest = options.manifest or options.root / (REHEARSAL_MANIFEST if scripted else DEFAULT_MANIFEST)
     condition = faults.catch(lambda: manifests.load(manifest))
     path = options.endpoint_config or options.root / DEFAULT_ENDPOINTS
     if condition is None:
         if options.endpoint_config:
             faults.catch(lambda: endpoint_files.load(path))
         return None, {}, None
+    if options.replay:
+        if replay is None:
+            return condition, {}, None
+        faults += replays.problems(condition, replay)
+        return condition, faults.catch(lambda: replays.endpoints(condition, replay)) or {}, None
     names = condition.endpoints
     found = faults.catch(lambda: endpoint_files.for_team(names, path, rehearsal=options.rehearsal))
-    scripted = options.rehearsal and set(names) == {SCRIPTED}
-    return condition, found or {}, None if scripted else path.absolute()
+    fileless = options.rehearsal and set(names) == {SCRIPTED}
+    return condition, found or {}, None if fileless else path.absolute()
 
 
 def _stack(options: Options, condition: Condition | None, faults: Faults) -> str:

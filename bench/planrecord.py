@@ -56,6 +56,8 @@ class JobPlanRecord:
     budget: Mapping[str, int | None] = field(default_factory=dict)
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    replay: str | None = None
+    """The hash of the cassette that was played in a model's place."""
 
     def holds(self, task: str, source: str) -> bool:
         """Whether a trial's task is one that was planned (public case 1).
@@ -89,6 +91,7 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "schema": SCHEMA,
         "job": job.name,
         "rehearsal": plan.rehearsal,
+        "replay": plan.replay.sha256 if plan.replay else None,
         "stack": plan.stack,
         "environment": plan.environment,
         "condition": plan.condition.name,
@@ -141,6 +144,7 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         budget=_budget(raw.get("budget")),
         include=_texts(raw.get("include")),
         exclude=_texts(raw.get("exclude")),
+        replay=str(raw["replay"]) if raw.get("replay") else None,
     )
 
 

@@ -58,6 +58,7 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "name": job.plan.job,
         "directory": str(job.directory),
         "rehearsal": job.plan.rehearsal is not None,
+        "replay": job.plan.replay,
         "condition": job.plan.condition,
         "condition_sha256": job.plan.condition_sha256,
         "stack": job.plan.stack,
@@ -101,6 +102,8 @@ def render(job: JobRecord) -> list[str]:
     kind = "models were asked"
     if plan.rehearsal:
         kind = f"rehearsal with the script `{plan.rehearsal}`: no model was asked"
+    elif plan.replay:
+        kind = f"replay of the cassette {plan.replay[:12]}: no model was asked"
     elif plan.agent:
         kind = f"Harbor's {plan.agent} in a team's place"
     host = "; sandbox: host userland, no limits" if plan.environment == "sandbox" else ""

@@ -56,8 +56,8 @@ def choose(options: Options, faults: Faults) -> Selection | None:
     return Selection(
         None,
         registry=name,
-        include=tuple(_as_harbor_matches(glob, name) for glob in options.include),
-        exclude=tuple(_as_harbor_matches(glob, name) for glob in options.exclude),
+        include=tuple(as_harbor_matches(glob, name) for glob in options.include),
+        exclude=tuple(as_harbor_matches(glob, name) for glob in options.exclude),
         n_tasks=n_tasks,
     )
 
@@ -88,6 +88,6 @@ def _layer_outside(where: str) -> Problem:
     return Problem("--layer", f"only tasks under buzz-dataset/ have layers, and {where} is not there")
 
 
-def _as_harbor_matches(glob: str, dataset: str) -> str:
+def as_harbor_matches(glob: str, dataset: str) -> str:
     """A glob as Harbor matches it: against `org/name` in a Hub dataset, where a bare one would match nothing."""
     return f"*/{glob}" if "/" in dataset and "/" not in glob else glob

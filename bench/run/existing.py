@@ -31,6 +31,9 @@ def resume_of(plan: Plan, job: JobPlan) -> Resume | None:
     if not (job.directory / planrecord.FILE_NAME).exists():
         what = "is there already, and no job of Buzzbench"
         raise InvalidInput.of(shown(job.directory), what, "choose another --job-name")
+    if plan.replay is not None:
+        what = "is there already, and a replay doesn't go on: it costs nothing"
+        raise InvalidInput.of(shown(job.directory), what, "choose another --job-name")
     read = records.read_job(job.directory)
     found = [*_differences(plan, job)]
     if not found and read.trials:
