@@ -95,7 +95,8 @@ def gui(c: Context) -> None:
         "endpoint_config": "The file that maps endpoints to providers and key variables.",
         "n_concurrent": "Trials at the same time; by default 4.",
         "jobs_dir": "Where jobs are written; by default jobs/.",
-        "job_name": "The job's name; by default lb-<condition>-<UTC>.",
+        "job_name": "The job's name; by default lb-<condition>-<UTC>. One that exists goes on, with the same input.",
+        "resume": "Go on with this job, by its name or directory, with the input that it began with.",
         "rehearsal": "Use the scripted model: no key, no cost.",
         "script": "With --rehearsal: which script of each task, by default good.",
         "stack": STACK_HELP,
@@ -128,6 +129,7 @@ def bench(
     n_concurrent: int = 0,
     jobs_dir: str = "",
     job_name: str = "",
+    resume: str = "",
     rehearsal: bool = False,
     script: str = "",
     stack: str = "",
@@ -159,6 +161,7 @@ def bench(
         n_concurrent=n_concurrent,
         jobs_dir=jobs_dir,
         job_name=job_name,
+        resume=resume,
         rehearsal=rehearsal,
         script=script,
         stack=stack,
@@ -175,6 +178,36 @@ def bench(
         fresh=fresh,
         dry_run=dry_run,
         json=json,
+    )
+
+
+@stage(
+    pre=[keys, env, up, schema],
+    check=commands.check_validate,
+    plan=commands.plan_validate,
+    kinds={"n_concurrent": whole_number},
+    shorts={"path": "p", "environment": "e", "n_concurrent": "n"},
+    help={
+        "path": "A task, or a folder of tasks, in Harbor's format; by default buzz-dataset/.",
+        "run": "Play every task to ends that are known, and see that the verdicts are right.",
+        "manifest": "The condition that the scripts are for; by default manifests/rehearsal.yaml.",
+        "environment": "With --run: sandbox, the default, or one of Harbor's environments.",
+        "n_concurrent": "With --run: trials at the same time; by default 4.",
+        "json": JSON_HELP,
+    },
+)
+def validate(
+    c: Context,
+    path: str = "",
+    run: bool = False,
+    manifest: str = "",
+    environment: str = "",
+    n_concurrent: int = 0,
+    json: bool = False,
+) -> None:
+    """Say all that is wrong with a dataset's tasks, and with --run whether they judge right."""
+    commands.validate(
+        path=path, run=run, manifest=manifest, environment=environment, n_concurrent=n_concurrent, json=json
     )
 
 
@@ -244,4 +277,6 @@ def perf(c: Context, only: str = "", json: bool = False) -> None:
     commands.perf(only=only, json=json)
 
 
-namespace = Collection(keys, env, up, schema, xbuild, gui, bench, down, logs, status, report, test, check, lock, perf)
+namespace = Collection(
+    keys, env, up, schema, xbuild, gui, bench, validate, down, logs, status, report, test, check, lock, perf
+)

@@ -23,8 +23,8 @@ from bench.trial import journal
 from bench.trial.journal import AttemptReplaced
 
 PARTIAL = ".partial"
-HARBORS_FILES = ("config.json", "lock.json", "result.json")
-"""What Harbor writes at a job's level (HARBOR.md section 7.1), result.json not atomically."""
+CONFIG, LOCK, RESULT, LOG = HARBORS_FILES = ("config.json", "lock.json", "result.json", "job.log")
+"""What Harbor writes at a job's level (HARBOR.md section 7.1)."""
 
 
 def next_place(archive_dir: Path) -> Path:
@@ -58,21 +58,20 @@ def make_room(job_dir: Path, again: Iterable[TrialRecord], place: Path, at: date
 def ready_for_harbor(job_dir: Path, place: Path, n_concurrent: int) -> None:
     """Let Harbor's own files say what Harbor wants to find. Raises BuzzbenchError where they can't be written.
 
-    - A job that never came to a trial begins anew: its half-written configuration goes.
-    - result.json is rewritten by Harbor in place, so that a kill leaves half of it: it is archived, Harbor makes it anew.
+    - A job without a trial begins anew: what Harbor wrote before, in part perhaps, goes to the archive.
+    - Harbor rewrites result.json in place, so that a kill may leave half of it: that goes there, too, and is made anew.
     - `-n` may change, and Harbor compares it (HARBOR.md section 7.4).
     """
     try:
         if not records.trial_directories(job_dir):
             for name in HARBORS_FILES:
-                (job_dir / name).unlink(missing_ok=True)
+                _move(job_dir / name, place / name)
             return
-        if (job_dir / "result.json").exists() and _object(job_dir / "result.json") is None:
-            make_private_directory(place)
+        if (job_dir / RESULT).exists() and _object(job_dir / RESULT) is None:
             # Harbor begins its log anew where it finds no result.
-            shutil.copy2(job_dir / "job.log", place / "job.log")
-            _move(job_dir / "result.json", place / "result.json")
-        for name in ("config.json", "lock.json"):
+            for name in (LOG, RESULT):
+                _move(job_dir / name, place / name)
+        for name in (CONFIG, LOCK):
             content = _object(job_dir / name)
             if content is not None and content.get("n_concurrent_trials") != n_concurrent:
                 content["n_concurrent_trials"] = n_concurrent

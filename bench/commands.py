@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bench import settings as settings_module
 from bench.errors import MachineLacks, Problem, raise_problems
+
+if TYPE_CHECKING:
+    from bench.validate_run import Tries
 
 STACKS = ("embedded", "compose")
 
@@ -68,24 +73,66 @@ def gui() -> None:
 
 
 def check_bench(**arguments: Any) -> None:
-    from bench.run.command import planned
+    from bench.run.asked import planned
 
     planned(**arguments)
 
 
 def plan_bench(name: str, **arguments: Any) -> Mapping[str, Any] | None:
-    from bench.run.command import planned, stage_arguments
+    from bench.run.asked import planned
+    from bench.run.command import stage_arguments
 
     return stage_arguments(name, planned(**arguments), fresh=arguments["fresh"], dry_run=arguments["dry_run"])
 
 
 def bench(**arguments: Any) -> None:
+    from bench.run.asked import planned
     from bench.run.command import bench as run
-    from bench.run.command import planned
 
     code = run(planned(**arguments), dry_run=arguments["dry_run"], as_json=arguments["json"])
     if code:
         sys.exit(code)
+
+
+def check_validate(*, run: bool, **arguments: Any) -> None:
+    if run:
+        _tries(**arguments)
+
+
+def plan_validate(name: str, *, run: bool, **_: Any) -> Mapping[str, Any] | None:
+    return {} if run else None
+
+
+def validate(*, run: bool, json: bool, **arguments: Any) -> None:
+    if run:
+        from bench import validate_run
+
+        code = validate_run.run(_tries(**arguments), as_json=json)
+    else:
+        from bench import validate as module
+
+        path, manifest = _dataset(**arguments)
+        code = module.validate(path, manifest=manifest, as_json=json)
+    if code:
+        sys.exit(code)
+
+
+def _dataset(*, path: str, manifest: str, **_: Any) -> tuple[Path, Path | None]:
+    return Path(path) if path else settings_module.ROOT / "buzz-dataset", Path(manifest) if manifest else None
+
+
+@cache
+def _tries(*, environment: str, n_concurrent: int, **arguments: Any) -> Tries:
+    from bench import validate_run
+
+    path, manifest = _dataset(**arguments)
+    return validate_run.plan(
+        path,
+        manifest=manifest,
+        environment=environment or "sandbox",
+        n_concurrent=n_concurrent or 4,
+        jobs_dir=settings_module.load().jobs_dir,
+    )
 
 
 def down() -> None:

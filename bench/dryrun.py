@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ ENVIRONMENT = {"HARBOR_TELEMETRY": "off"}
 """Of the printed commands: Harbor reports each command to a third party otherwise."""
 
 
-def render(plan: Plan) -> str:
-    """The dry run of a plan: as text, or with `--json` as one JSON object."""
+def render(plan: Plan, goes_on: Sequence[str] = ()) -> str:
+    """The dry run of a plan: as text, or with `--json` as one JSON object. `goes_on` says how existing jobs go on."""
     if plan.options.json:
-        return json.dumps(_object(plan), indent=2)
-    return "\n".join([*(f"# {line}" for line in _lines(plan)), *(_command(plan, job) for job in plan.jobs)])
+        return json.dumps(_object(plan) | {"goes_on": list(goes_on)}, indent=2)
+    lines = [*_lines(plan), *(f"resume       {line}" for line in goes_on)]
+    return "\n".join([*(f"# {line}" for line in lines), *(_command(plan, job) for job in plan.jobs)])
 
 
 def _lines(plan: Plan) -> list[str]:

@@ -84,7 +84,7 @@ def make(
         exclude=selection.exclude,
         n_tasks=selection.n_tasks if selection.registry else None,
     )
-    names = _job_names(options, condition, [layer and f"-{layer}" for layer in groups], faults)
+    names = _job_names(options, condition, [layer and f"-{layer}" for layer in groups])
     return tuple(
         replace(
             template,
@@ -103,16 +103,10 @@ def _default_attempts(tasks: Sequence[Task]) -> int:
     return LAYER_ATTEMPTS[layer] if layer else DEFAULT_ATTEMPTS
 
 
-def _job_names(options: Options, condition: Condition | None, suffixes: Sequence[str], faults: Faults) -> list[str]:
-    """The jobs' names: the given one, which must be free, or the condition and the time (SEED.md row C8)."""
+def _job_names(options: Options, condition: Condition | None, suffixes: Sequence[str]) -> list[str]:
+    """The jobs' names: the given one, whose job may go on, or the condition and the time (SEED.md row C8)."""
     if options.job_name:
-        names = [options.job_name + suffix for suffix in suffixes]
-        faults += [
-            Problem(shown(options.jobs_dir / name), "this job exists already", "choose another --job-name")
-            for name in names
-            if (options.jobs_dir / name).exists()
-        ]
-        return names
+        return [options.job_name + suffix for suffix in suffixes]
     word = re.sub(r"[^A-Za-z0-9._-]+", "-", condition.name if condition else "team")[:80]
     base = f"lb-{word}-{options.now.astimezone(UTC).strftime(STAMP)}"
     number = 1

@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.budget import of_team
 from bench.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,7 +27,9 @@ ANEW = frozenset(
 )
 """Options that are a run's own: a resumed job takes them from the command line, not from its record."""
 
-UNCOMPARED = frozenset({"schema", "job", "options"})
+UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude"})
+"""Fields that say how a job was asked for; what came of it is in others."""
+
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
 
@@ -85,6 +86,7 @@ class Difference:
 
 def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
     """The record of a planned job."""
+    from bench.budget import of_team
     from bench.harborjob import job_config
 
     return {

@@ -90,6 +90,11 @@ class Installation:
         return found
 
 
+def contents(directory: Path) -> dict[Path, bytes]:
+    """Every file below the directory, with its content."""
+    return {path: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
 def new_installation(home: Path) -> Installation:
     """An installation under `home` on a port that is free now."""
     with socket.socket() as probe:

@@ -15,7 +15,7 @@ import pytest
 from bench import records
 from bench.nostr import verified
 from bench.stack import address
-from tests.pipeline import DATASET, Installation, new_installation, remove, stop, wait_until
+from tests.pipeline import DATASET, Installation, contents, new_installation, remove, stop, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -90,12 +90,27 @@ def test_postgres_holds_a_projection_of_the_records(installed: Installation, reh
     assert trials == len(records.read_job(rehearsed).trials)
 
 
-def test_an_existing_job_name_is_refused(installed: Installation, rehearsed: Path) -> None:
-    before = sorted(path for path in rehearsed.rglob("*"))
-    done = installed.inv("bench", "--path", str(DATASET), "--rehearsal", "-k", "1", "--job-name", "whole")
+def test_a_job_that_is_done_is_shown_again_and_nothing_runs(installed: Installation, rehearsed: Path) -> None:
+    before = contents(rehearsed)
+    same = ("bench", "--path", str(DATASET), "--rehearsal", "-k", "1", "--job-name", "whole")
+    for words in (same, ("bench", "--resume", "whole"), ("bench", "--resume", str(rehearsed), "-n", "2")):
+        done = installed.inv(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        assert "has a score; nothing to run" in done.stderr
+        assert "stack" not in done.stderr
+        assert json.loads(done.stdout)["jobs"][0]["name"] == "whole"
+    assert contents(rehearsed) == before
+
+
+def test_an_existing_job_of_other_input_is_refused_field_by_field(installed: Installation, rehearsed: Path) -> None:
+    before = contents(rehearsed)
+    done = installed.inv("bench", "--path", str(DATASET), "--rehearsal", "-k", "2", "--job-name", "whole")
     assert done.returncode == 2
-    assert "whole" in done.stderr
-    assert sorted(path for path in rehearsed.rglob("*")) == before
+    assert done.stderr == (
+        f"inv: {rehearsed}: attempts was 1 and is 2 now; a job goes on with the same input, but for -n: give that, or "
+        "another --job-name\n"
+    )
+    assert contents(rehearsed) == before
 
 
 def test_every_wrong_script_that_looks_right_fails(installed: Installation) -> None:

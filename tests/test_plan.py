@@ -275,12 +275,6 @@ def test_a_machine_without_a_sandbox_is_told_the_way_on(both: Project, monkeypat
     assert both.plan().environment == "sandbox"
 
 
-def test_a_job_name_that_exists_is_refused(both: Project) -> None:
-    (both.root / "jobs/mine").mkdir(parents=True)
-    message = refused(both, job_name="mine", attempts=1)
-    assert message == f"{both.root}/jobs/mine: this job exists already; choose another --job-name"
-
-
 def test_two_jobs_of_one_second_get_two_names(both: Project) -> None:
     (both.root / "jobs/lb-rehearsal-20260131T235959Z-workflow").mkdir(parents=True)
     assert [job.name for job in both.plan().jobs] == [

@@ -1,7 +1,8 @@
 """The Harbor child: one job through Harbor's Python API, its events as JSON lines on a pipe.
 
-Standard input holds one line, the order (`config`, `trials`, `provider_keys`), and then stays open: its end means that
-the parent is gone, and the child stops as on SIGTERM. A trial's end is journalled, durably, before its event is sent.
+Standard input holds one line, the order (`config`, `trials`, `kept`, `provider_keys`), and then stays open: its end
+means that the parent is gone, and the child stops as on SIGTERM. A trial's end is journalled, durably, before its event
+is sent. The first trial that meets a cause which all others would meet, too, stops the admission of those.
 """
 
 from __future__ import annotations
@@ -20,19 +21,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bench.errors import BuzzbenchError
+from bench.trial.stops import EXIT_CODES, Kind, Stop
 
 if TYPE_CHECKING:
     from harbor.job import Job
     from harbor.trial.hooks import TrialHookEvent
 
+    from bench.run.admission import Admission
+
 PR_SET_PDEATHSIG = 1
 """prctl(2)."""
 HARD_EXIT_S = 20.0
 """After the parent is gone, how long a clean stop may take."""
+STOPPING: dict[str, Kind] = {"upstream_refused": "stopped", "receipts_failed": "stopped", "job_budget": "budget"}
+"""Faults of a trial that every further trial would meet, too."""
 
 
 def main() -> None:
-    events = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8", buffering=1)
+    events_fd, claim_fd = map(int, sys.argv[1:])
+    events = os.fdopen(events_fd, "w", encoding="utf-8", buffering=1)
+    # The claim on the job is this process's, not one of those that a task leaves behind.
+    os.set_inheritable(claim_fd, False)
     # Set before Harbor is imported: it reads them at import (HARBOR.md, bottom line and section 9).
     os.environ |= {"HARBOR_TELEMETRY": "off", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     _die_with_parent()
@@ -61,19 +70,27 @@ async def _run(order: dict[str, Any], events: TextIO) -> int:
         with contextlib.suppress(BrokenPipeError):
             events.write(json.dumps({"event": event, **fields}) + "\n")
 
+    from bench.run.admission import Admission
+
+    admission = Admission()
     task = asyncio.current_task()
     assert task
     # Through its API Harbor installs no handlers: a cancelled main task lets it write the results of cancelled trials.
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        await _job(order, emit)
+        await _job(order, emit, admission)
     except asyncio.CancelledError:
-        emit("failed", message="cancelled", exit_code=143)
-        return 143
+        if admission.stopped is None or task.cancelling():
+            emit("failed", message="cancelled", exit_code=143)
+            return 143
     except (Exception, SystemExit) as error:
         traceback.print_exc()
         emit("failed", message=_message(error), exit_code=getattr(error, "exit_code", 1))
+        return 1
+    if admission.stopped is not None:
+        stop = admission.stopped
+        emit("stopped", kind=stop.kind, reason=stop.reason, exit_code=EXIT_CODES[stop.kind])
         return 1
     emit("done")
     return 0
@@ -85,10 +102,12 @@ def _message(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, BuzzbenchError):
         return str(error)
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-async def _job(order: dict[str, Any], emit: Any) -> None:
+async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
     from harbor.environments.factory import EnvironmentFactory
     from harbor.job import Job
     from harbor.models.job.config import JobConfig
@@ -106,31 +125,52 @@ async def _job(order: dict[str, Any], emit: Any) -> None:
     selection = await selected.check(config)
     job = await Job.create(config)
     try:
-        if order["trials"] not in (None, len(job)):
-            # Harbor passes over a task directory that it finds invalid, without a word (HARBOR.md section 1.1).
-            raise BuzzbenchError(
-                f"Harbor would run {len(job)} trials of the {order['trials']} planned",
-                fix="`.venv/bin/harbor lint` on each selected task says what Harbor finds wrong",
-            )
+        _check(job, trials=order["trials"], kept=order["kept"])
         job_dir = Path(config.jobs_dir) / config.job_name
-        emit("created", trials=len(job), selection=selection)
-        _hook(job, job_dir, emit)
+        emit("created", trials=len(job) - order["kept"], selection=selection)
+        _hook(job, job_dir, emit, admission)
         await job.run()
     finally:
         await session.close()
 
 
-def _hook(job: Job, job_dir: Path, emit: Any) -> None:
-    from bench import records
-    from bench.trial import journal
+def _check(job: Job, *, trials: int | None, kept: int) -> None:
+    """See that Harbor would run what was planned. Raises BuzzbenchError."""
+    if trials not in (None, len(job)):
+        # Harbor passes over a task directory that it finds invalid, without a word (HARBOR.md section 1.1).
+        raise BuzzbenchError(
+            f"Harbor would run {len(job)} trials of the {trials} planned",
+            fix="`.venv/bin/harbor lint` on each selected task says what Harbor finds wrong",
+        )
+    # Harbor passes over a result that it can't read, and would run the trial again.
+    taken = len(job._existing_trial_results)
+    if taken != kept:
+        raise BuzzbenchError(
+            f"Harbor reads {taken} results of the {kept} trials that have a score, and would run others again",
+            fix="see the job's job.log for those that it can't read",
+        )
 
-    path = job_dir / "buzzbench-journal.jsonl"
+
+def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission) -> None:
+    from bench import records
+    from bench.trial import journal, stops
+
+    path = job_dir / journal.FILE_NAME
+
+    def on_stop(stop: Stop) -> None:
+        if admission.stopped is None:
+            journal.append(path, journal.JobStopped(stop.kind, stop.reason, journal.iso(datetime.now(UTC))))
+            emit("stopping", reason=stop.reason)
+            admission.stop(stop)
+
+    stops.listen(on_stop)
 
     async def on_event(event: TrialHookEvent) -> None:
         name = event.trial_name
         assert name
         match event.event.value:
             case "start":
+                admission.begin()
                 journal.attempt_started(path, trial=name, task=event.task_name, at=datetime.now(UTC))
                 emit("phase", trial=name, task=event.task_name, phase="start")
             case "end":
@@ -145,6 +185,8 @@ def _hook(job: Job, job_dir: Path, emit: Any) -> None:
                     reason=record.outcome.reason,
                     seconds=record.seconds,
                 )
+                if stop := _stop_for_all(event):
+                    stops.announce(stop)
             case phase:
                 emit("phase", trial=name, task=event.task_name, phase=phase)
 
@@ -158,3 +200,13 @@ def _hook(job: Job, job_dir: Path, emit: Any) -> None:
         job.on_trial_cancelled,
     ):
         method(on_event)
+
+
+def _stop_for_all(event: TrialHookEvent) -> Stop | None:
+    """Why no further trial should begin, where this one's fault says so."""
+    results = [event.result, *(event.result.step_results or [])]
+    for metadata in (part.agent_result.metadata for part in results if part.agent_result):
+        fault = ((metadata or {}).get("buzzbench") or {}).get("fault") or {}
+        if kind := STOPPING.get(fault.get("kind", "")):
+            return Stop(kind, fault["reason"])
+    return None

@@ -1,46 +1,27 @@
-"""From the options of `inv bench` to its exit code."""
+"""`inv bench` once it is planned: its stages' arguments, its jobs one after another, the result and the exit code."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import settings as settings_module
 from bench.errors import BuzzbenchError, InvalidInput
+from bench.run.asked import goes_on, is_done
 
 if TYPE_CHECKING:
     from bench.plan import Plan
     from bench.records import JobRecord
-
-_planned: dict[tuple[tuple[str, Any], ...], Plan] = {}
-
-
-def planned(**arguments: Any) -> Plan:
-    """The plan of these options, made once: check, stages and body share it, and its time stamp."""
-    from bench.plan import Options, make
-
-    key = tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in sorted(arguments.items()))
-    if key not in _planned:
-        given = {name: value for name, value in arguments.items() if value not in (None, "", 0, False, [])}
-        settings = settings_module.load({"jobs_dir": given.pop("jobs_dir", None)})
-        renamed = {"include_task": "include", "exclude_task": "exclude"}
-        fields = {renamed.get(name, name): _converted(name, value) for name, value in given.items()}
-        _planned[key] = make(Options(**fields, jobs_dir=settings.jobs_dir, now=datetime.now(UTC)))
-    return _planned[key]
-
-
-def _converted(name: str, value: Any) -> Any:
-    if name in {"path", "manifest", "endpoint_config", "harbor_config"}:
-        return Path(value)
-    return tuple(value) if isinstance(value, list) else value
+    from bench.settings import Settings
+    from bench.stack import StackAddress
 
 
 def stage_arguments(stage: str, plan: Plan, *, fresh: bool, dry_run: bool) -> Mapping[str, Any] | None:
     """The arguments of one of `bench`'s pre-tasks, or None to leave it out."""
-    if dry_run:
+    if dry_run or is_done(plan):
         return None
     match stage:
         case "up":
@@ -51,27 +32,20 @@ def stage_arguments(stage: str, plan: Plan, *, fresh: bool, dry_run: bool) -> Ma
             return {}
 
 
-def _upload(directories: list[Path]) -> BuzzbenchError | None:
-    from bench.upload import upload
-
-    try:
-        for directory in directories:
-            upload(directory)
-    except BuzzbenchError as error:
-        return error
-    return None
-
-
 def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
     """Run the plan's jobs; the exit code. The stack is up and its schema applied by the stages before."""
     if dry_run:
         from bench.dryrun import render
 
-        print(render(plan))
+        print(render(plan, _how_it_goes_on(plan)))
         return 0
     from bench import report
 
-    reports, failure = run(plan)
+    if is_done(plan):
+        print("\n".join(_how_it_goes_on(plan)), file=sys.stderr)
+        reports, failure = [report.read_job(job.directory) for job in plan.jobs], None
+    else:
+        reports, failure = run(plan)
     report.show(reports, as_json=as_json)
     if plan.options.upload and not failure:
         failure = _upload([read.directory for read in reports])
@@ -89,6 +63,8 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
     from bench import report
     from bench.estimate import summary
     from bench.keys import load
+    from bench.run import left
+    from bench.run.names import reserved
     from bench.run.parent import run_job
     from bench.stack import address
 
@@ -96,19 +72,64 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
     state, stack = load(settings.state_dir), address(settings.state_dir)
     if stack is None:
         raise BuzzbenchError("the stack went down before the job began", fix="run `inv up`")
+    for found in left.book(settings, stack.dsn):
+        if found.job not in {job.name for job in plan.jobs}:
+            print(found, file=sys.stderr)
+    plan = reserved(plan)
     print(summary(plan), file=sys.stderr)
     directories: list[Path] = []
     failure: BuzzbenchError | None = None
     for job in plan.jobs:
         try:
-            run_job(plan, job, settings, state, stack)
+            run_job(plan, job, settings, state)
         except BuzzbenchError as error:
             failure = error
         if not isinstance(failure, InvalidInput):
+            # What was scored is shown, also of a job that failed.
             directories.append(job.directory)
         if failure:
             break
-    reports = [report.read_job(directory) for directory in directories if directory.exists()]
-    for read in reports:
-        report.project(stack.dsn, read)
-    return reports, failure
+    for job in plan.jobs:
+        # Reserved, and never begun.
+        with contextlib.suppress(OSError):
+            job.directory.rmdir()
+    unbooked = _book(settings, stack)
+    return [report.read_job(directory) for directory in directories if directory.exists()], failure or unbooked
+
+
+def _book(settings: Settings, stack: StackAddress) -> BuzzbenchError | None:
+    """Bring what has ended into PostgreSQL. A database that is gone takes nothing from a result: it is said."""
+    import psycopg
+
+    from bench.run import left
+
+    try:
+        left.book(settings, stack.dsn)
+    except psycopg.Error as error:
+        cause = " ".join(str(error).split())
+        return BuzzbenchError(f"PostgreSQL hasn't got the records yet: {cause}", fix="the next `inv bench` books them")
+    return None
+
+
+def _how_it_goes_on(plan: Plan) -> list[str]:
+    from bench import archive
+    from bench.faults import shown
+    from bench.resume import lines
+
+    state_dir = settings_module.load().state_dir
+    said = []
+    for job in plan.jobs:
+        if resume := goes_on(job):
+            said += lines(resume, job.n_concurrent, shown(archive.next_place(state_dir / "archive" / job.name)))
+    return said
+
+
+def _upload(directories: list[Path]) -> BuzzbenchError | None:
+    from bench.upload import upload
+
+    try:
+        for directory in directories:
+            upload(directory)
+    except BuzzbenchError as error:
+        return error
+    return None

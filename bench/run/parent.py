@@ -10,92 +10,115 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from bench.budget import of_team
+from bench import archive, records
 from bench.errors import BuzzbenchError, Interrupted, InvalidInput
-from bench.files import make_private_directory, write_atomically
-from bench.records import PLAN, RECEIPTS
+from bench.faults import shown
+from bench.files import write_atomically
+from bench.planrecord import describe
+from bench.records import JOURNAL, PLAN, RECEIPTS
+from bench.resume import lines
+from bench.run import left
+from bench.run.claim import claimed
+from bench.run.existing import resume_of
 from bench.run.progress import Progress
 from bench.settings import ROOT
+from bench.stack import jobs
+from bench.trial import journal
+from bench.trial.journal import JobResumed
 
 if TYPE_CHECKING:
     from bench.keys import State
     from bench.plan import JobPlan, Plan
+    from bench.resume import Resume
     from bench.settings import Settings
     from bench.stack import StackAddress
 
+SECRETS = "provisioner.json"
 STOP_GRACE_S = 30.0
 """How long a child that was told to stop may take before it is killed: its teardowns are bounded well below."""
 
 
-def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State, stack: StackAddress) -> None:
-    """Run one job to its end. Raises BuzzbenchError where it could not run, Interrupted where a signal stopped it."""
+def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
+    """Run one job to its end, or the rest of one that goes on.
+
+    Raises BuzzbenchError where it could not run or was stopped, Interrupted where a signal stopped it, and InvalidInput
+    where the job is another run's, or no job that can go on: nothing was changed then.
+    """
     from bench.harborjob import job_config
     from bench.trial.session import write_provisioner
 
-    _begin(plan, job)
-    run_dir = make_private_directory(settings.state_dir / "run" / job.name)
-    write_provisioner(run_dir, state, stack)
-    order = {
-        "config": job_config(plan, job),
-        "trials": job.trials,
-        "provider_keys": {name: plan.options.environ[name] for name in plan.key_variables},
-    }
-    with Progress(job.name, job.trials) as progress:
-        error = _run_child(order, run_dir, plan.key_variables, progress)
-    with contextlib.suppress(OSError):
-        (run_dir / "provisioner.json").unlink()
+    run_dir = settings.state_dir / "run" / job.name
+    if job.name in jobs.running_jobs(settings.state_dir):
+        raise InvalidInput.of(f"--job-name {job.name}", "a job of this name is running", "choose another name")
+    _make_directory(job)
+    with claimed(job.directory) as claim, jobs.hold(run_dir):
+        goes_on = resume_of(plan, job)
+        kept = len(goes_on.kept) if goes_on else 0
+        stack = _address(settings)
+        if goes_on:
+            _resume(job, goes_on, settings)
+        else:
+            write_atomically(job.directory / PLAN, json.dumps(describe(plan, job), indent=2) + "\n")
+        left.begin(run_dir, job.directory)
+        write_provisioner(run_dir, state, stack)
+        order = {
+            "config": job_config(plan, job),
+            "trials": job.trials,
+            "kept": kept,
+            "provider_keys": {name: plan.options.environ[name] for name in plan.key_variables},
+        }
+        with Progress(job.name, None if job.trials is None else job.trials - kept) as progress:
+            error = _run_child(order, run_dir, plan.key_variables, progress, claim)
+        (run_dir / SECRETS).unlink(missing_ok=True)
+        if error is None:
+            left.over(run_dir)
+        elif _discard_if_unbegun(job.directory):
+            left.forget(run_dir)
     if error:
-        _discard_if_empty(job.directory)
         raise error
 
 
-def _begin(plan: Plan, job: JobPlan) -> None:
-    """Make the job's directory, with its plan. Only one run can: Harbor would take a second one for a resume."""
+def _make_directory(job: JobPlan) -> None:
     try:
-        job.directory.mkdir(parents=True)
-    except FileExistsError:
-        raise InvalidInput.of(
-            f"--job-name {job.name}", "another run has begun this job meanwhile", "choose another name"
-        ) from None
+        job.directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuzzbenchError(f"the job's directory can't be made: {error.strerror}", where=str(job.directory)) from None
-    write_atomically(job.directory / PLAN, json.dumps(describe(plan, job), indent=2) + "\n")
 
 
-def _discard_if_empty(directory: Path) -> None:
-    """Remove the directory of a job that never came to a trial: its name is free again."""
-    if not any(path.is_dir() for path in directory.iterdir()) and not (directory / RECEIPTS).exists():
+def _address(settings: Settings) -> StackAddress:
+    """Where the stack is, asked while the job is held: nobody can stop it any more."""
+    from bench.stack import address
+
+    found = address(settings.state_dir)
+    if found is None:
+        raise BuzzbenchError("the stack went down before the job began", fix="run `inv up`")
+    return found
+
+
+def _resume(job: JobPlan, goes_on: Resume, settings: Settings) -> None:
+    place = archive.next_place(settings.state_dir / "archive" / job.name)
+    for line in lines(goes_on, job.n_concurrent, shown(place)):
+        print(line, file=sys.stderr)
+    now = datetime.now(UTC)
+    archive.make_room(job.directory, goes_on.again, place, now)
+    archive.ready_for_harbor(job.directory, place, job.n_concurrent)
+    journal.append(job.directory / journal.FILE_NAME, JobResumed(len(goes_on.kept), journal.iso(now)))
+
+
+def _discard_if_unbegun(directory: Path) -> bool:
+    """Remove the directory of a job that never came to a trial, so that its name is free again. Whether it was one."""
+    left_over = records.trial_directories(directory) or any((directory / name).exists() for name in (RECEIPTS, JOURNAL))
+    if not left_over:
         shutil.rmtree(directory)
-
-
-def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
-    """What was planned, as `buzzbench-plan.json` keeps it beside the results: a pure function of the person's input."""
-    return {
-        "schema": "buzzbench-plan-1",
-        "job": job.name,
-        "rehearsal": plan.rehearsal,
-        "stack": plan.stack,
-        "environment": plan.environment,
-        "condition": plan.condition.name,
-        "condition_sha256": plan.condition_sha256,
-        "harnesses": list(plan.condition.harnesses),
-        "agent": plan.agent,
-        "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
-        "dataset": job.dataset,
-        "include": list(job.include),
-        "exclude": list(job.exclude),
-        "attempts": job.attempts,
-        "layer": job.layer,
-        "tasks": [{"name": task.name, "directory": str(task.directory)} for task in job.tasks],
-    }
+    return not left_over
 
 
 def _run_child(
-    order: dict[str, Any], run_dir: Path, secret_variables: tuple[str, ...], progress: Progress
+    order: dict[str, Any], run_dir: Path, secret_variables: tuple[str, ...], progress: Progress, claim: int
 ) -> BuzzbenchError | None:
     environment = {k: v for k, v in os.environ.items() if k not in secret_variables}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -104,11 +127,11 @@ def _run_child(
     read_end, write_end = os.pipe()
     with log.open("ab") as output:
         child = subprocess.Popen(
-            [sys.executable, "-m", "bench.run", str(write_end)],
+            [sys.executable, "-m", "bench.run", str(write_end), str(claim)],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
-            pass_fds=(write_end,),
+            pass_fds=(write_end, claim),
             env=environment,
             cwd=ROOT,
             # Ctrl-C on a terminal reaches the whole foreground group: the child stops when we say so, once.
@@ -131,8 +154,8 @@ def _run_child(
         _end(child)
     if received:
         return Interrupted(received[0], f"stopped by {signal.Signals(received[0]).name}; scored trials are kept")
-    if last.get("event") == "failed":
-        error = BuzzbenchError(last["message"])
+    if last.get("event") in ("failed", "stopped"):
+        error = BuzzbenchError(last["message"] if "message" in last else f"stopped: {last['reason']}")
         error.exit_code = last["exit_code"]
         return error
     if last.get("event") != "done":
