@@ -7,14 +7,15 @@
 //! it is looked up and dialled anew for each connection. SIGTERM and SIGINT end it with 0, other ends are 1 (it can't
 //! listen) and 2 (wrong arguments), with a line on standard error.
 //!
-//! Two threads a connection, one for each direction: nothing but read and write lies in a message's way, and each end
-//! can close its half alone. What that could cost is bounded: connections, stacks, and buffers that are large only
-//! while much flows. Only the standard library, so that plain `rustc` builds it anywhere, static or not.
+//! One thread a connection waits for both sides: each end can close its half alone, and a side that doesn't read holds
+//! up nothing but what is for it. Connections, stacks and buffers are bounded, and buffers are large only while much
+//! flows. Only the standard library, so that plain `rustc` builds it anywhere, static or not.
 
-use std::ffi::{c_char, c_int, CString};
+use std::ffi::{c_char, c_int, c_short, CString};
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
@@ -28,14 +29,15 @@ const USAGE: &str = "usage: relay-forwarder LISTEN=TARGET [LISTEN=TARGET ...]; e
 
 /// Connections of one pair at a time. More wait in the kernel's queue, and no pair starves another.
 const MOST_CONNECTIONS: usize = 1000;
-/// Of a thread that only copies; its buffer is on the heap.
-const COPY_STACK_BYTES: usize = 32 * 1024;
-/// Of a thread that dials: a resolver wants more room. It ends before bytes flow.
-const DIAL_STACK_BYTES: usize = 256 * 1024;
+/// A resolver, called on a connection's own thread, wants the most of it; what isn't touched costs nothing.
+const STACK_BYTES: usize = 256 * 1024;
 const SMALL_BUFFER_BYTES: usize = 2 * 1024;
-const LARGE_BUFFER_BYTES: usize = 128 * 1024;
-/// A direction that is quiet for so long gives its large buffer back.
-const QUIET: Duration = Duration::from_secs(1);
+const LARGE_BUFFER_BYTES: usize = 256 * 1024;
+/// A connection that is quiet for so long gives its large buffers back.
+const QUIET_MS: c_int = 1000;
+/// How often a connection on which something moved looks for more before it sleeps, letting others run each time. An
+/// answer often comes at once, and to be woken takes longer than to look; without traffic nothing is spent.
+const LOOKS: u32 = 20;
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -51,9 +53,25 @@ const EMFILE: i32 = 24;
 // The standard library links libc but has no names for these.
 extern "C" {
     fn signal(number: c_int, handler: extern "C" fn(c_int)) -> usize;
+    fn sched_yield() -> c_int;
+    fn poll(sockets: *mut Wanted, count: Count, timeout_ms: c_int) -> c_int;
     fn unlink(path: *const c_char) -> c_int;
     fn _exit(code: c_int) -> !;
 }
+
+/// `struct pollfd`, and what `poll` knows of its states; the same on every system with a `poll`.
+#[repr(C)]
+struct Wanted {
+    socket: c_int,
+    events: c_short,
+    happened: c_short,
+}
+const READABLE: c_short = 1;
+const WRITABLE: c_short = 4;
+#[cfg(target_os = "linux")]
+type Count = std::ffi::c_ulong;
+#[cfg(not(target_os = "linux"))]
+type Count = std::ffi::c_uint;
 
 static OWN_SOCKETS: OnceLock<Vec<CString>> = OnceLock::new();
 static LAST_COMPLAINT: Mutex<Option<Instant>> = Mutex::new(None);
@@ -98,8 +116,7 @@ fn serve(pairs: Vec<Pair>) -> Result<(), String> {
         let pair = Arc::new(pair);
         for listener in listeners {
             let pair = Arc::clone(&pair);
-            spawn(COPY_STACK_BYTES, move || accept_all(&listener, &pair))
-                .map_err(|error| format!("can't start a thread: {error}"))?;
+            spawn(move || accept_all(&listener, &pair)).map_err(|error| format!("can't start a thread: {error}"))?;
         }
     }
     // Nobody reading is no reason to stop.
@@ -107,8 +124,8 @@ fn serve(pairs: Vec<Pair>) -> Result<(), String> {
     Ok(())
 }
 
-fn spawn(stack_bytes: usize, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().stack_size(stack_bytes).spawn(work).map(drop)
+fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().stack_size(STACK_BYTES).spawn(work).map(drop)
 }
 
 /// End with 0 on SIGTERM and SIGINT, without leaving sockets in the file system.
@@ -309,25 +326,32 @@ impl Stream {
         }
     }
 
-    fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => (&mut &*stream).write_all(bytes),
-            Stream::Unix(stream) => (&mut &*stream).write_all(bytes),
+            Stream::Tcp(stream) => (&mut &*stream).write(bytes),
+            Stream::Unix(stream) => (&mut &*stream).write(bytes),
         }
     }
 
-    fn shut(&self, how: Shutdown) {
-        // It fails where the other end is gone already, which is what is wanted.
+    /// Say that no more is sent. It fails where the other end is gone already, which then is no news.
+    fn end_writing(&self) {
         let _ = match self {
-            Stream::Tcp(stream) => stream.shutdown(how),
-            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
     }
 
-    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    fn set_nonblocking(&self) -> io::Result<()> {
         match self {
-            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
-            Stream::Unix(stream) => stream.set_read_timeout(timeout),
+            Stream::Tcp(stream) => stream.set_nonblocking(true),
+            Stream::Unix(stream) => stream.set_nonblocking(true),
+        }
+    }
+
+    fn descriptor(&self) -> c_int {
+        match self {
+            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Unix(stream) => stream.as_raw_fd(),
         }
     }
 }
@@ -340,7 +364,7 @@ fn accept_all(listener: &Listener, pair: &Arc<Pair>) {
         let place = pair.enter();
         let accepted = UnixDatagram::unbound().and_then(|spare| {
             let near = listener.accept()?;
-            spawn(DIAL_STACK_BYTES, move || connect(near, spare, place))
+            spawn(move || connect(&near, spare, place))
         });
         match accepted {
             Ok(()) => pause = FIRST_PAUSE,
@@ -354,21 +378,14 @@ fn accept_all(listener: &Listener, pair: &Arc<Pair>) {
     }
 }
 
-/// Dial the target and leave the copying to two threads; where that fails, the client is cut off.
-fn connect(near: Stream, spare: UnixDatagram, place: Place) {
+/// Dial the target and carry bytes until the connection is over. Where either side fails, both end here.
+fn connect(near: &Stream, spare: UnixDatagram, place: Place) {
     drop(spare);
-    let pair = Arc::clone(&place.0);
-    let far = match dial_patiently(&pair.target) {
-        Ok(far) => far,
-        Err(error) => return complain(&format!("can't reach {}: {error}", pair.target)),
-    };
-    let bridge = Arc::new(Bridge { near, far, _place: place });
-    let (there, back) = (Arc::clone(&bridge), Arc::clone(&bridge));
-    let started = spawn(COPY_STACK_BYTES, move || there.copy(&there.near, &there.far))
-        .and_then(|()| spawn(COPY_STACK_BYTES, move || back.copy(&back.far, &back.near)));
-    if let Err(error) = started {
-        bridge.cut();
-        complain(&format!("can't start a thread: {error}"));
+    let target = &place.0.target;
+    match dial_patiently(target) {
+        // How it ended is for the two ends to know: each sees what the other did.
+        Ok(far) => drop(carry(near, &far)),
+        Err(error) => complain(&format!("can't reach {target}: {error}")),
     }
 }
 
@@ -385,48 +402,120 @@ fn dial_patiently(target: &Address) -> io::Result<Stream> {
     }
 }
 
-/// Both sides of a connection. Its two copying threads share it; the last one to end closes it.
-struct Bridge {
-    near: Stream,
-    far: Stream,
-    _place: Place,
+/// One direction of a connection, and what was read of it but not written yet.
+struct Direction<'a> {
+    from: &'a Stream,
+    to: &'a Stream,
+    buffer: Vec<u8>,
+    waiting: std::ops::Range<usize>,
+    over: bool,
 }
 
-impl Bridge {
-    /// Copy until one side says that it sends no more, and pass that on; where either fails, cut both.
-    fn copy(&self, from: &Stream, to: &Stream) {
-        match flow(from, to) {
-            Ok(()) => to.shut(Shutdown::Write),
-            Err(_) => self.cut(),
-        }
+impl<'a> Direction<'a> {
+    fn new(from: &'a Stream, to: &'a Stream) -> Self {
+        Direction { from, to, buffer: vec![0; SMALL_BUFFER_BYTES], waiting: 0..0, over: false }
     }
 
-    fn cut(&self) {
-        self.near.shut(Shutdown::Both);
-        self.far.shut(Shutdown::Both);
+    fn wants_to_read(&self) -> bool {
+        !self.over && self.waiting.is_empty()
     }
-}
 
-fn flow(from: &Stream, to: &Stream) -> io::Result<()> {
-    let mut buffer = vec![0; SMALL_BUFFER_BYTES];
-    loop {
-        let filled = match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(filled) => filled,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                buffer = vec![0; SMALL_BUFFER_BYTES];
-                from.set_read_timeout(None)?;
-                continue;
+    fn wants_to_write(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn is_large(&self) -> bool {
+        self.buffer.len() > SMALL_BUFFER_BYTES
+    }
+
+    /// Read once and write what came, as far as the sockets let it. Whether anything moved.
+    fn advance(&mut self) -> io::Result<bool> {
+        let mut moved = false;
+        if self.wants_to_read() {
+            match self.from.read(&mut self.buffer) {
+                Ok(0) => {
+                    self.over = true;
+                    self.to.end_writing();
+                }
+                Ok(filled) => self.waiting = 0..filled,
+                Err(error) if is_early(&error) => return Ok(false),
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
-        };
-        to.write_all(&buffer[..filled])?;
-        if filled == buffer.len() && filled < LARGE_BUFFER_BYTES {
-            buffer = vec![0; filled * 4];
-            from.set_read_timeout(Some(QUIET))?;
+            moved = true;
+        }
+        let filled_whole = self.waiting == (0..self.buffer.len());
+        while self.wants_to_write() {
+            match self.to.write(&self.buffer[self.waiting.clone()]) {
+                Ok(written) => self.waiting.start += written,
+                Err(error) if is_early(&error) => return Ok(moved),
+                Err(error) => return Err(error),
+            }
+            moved = true;
+        }
+        if filled_whole && self.buffer.len() < LARGE_BUFFER_BYTES {
+            self.buffer = vec![0; self.buffer.len() * 2];
+        }
+        Ok(moved)
+    }
+
+    fn shrink(&mut self) {
+        if self.is_large() && self.waiting.is_empty() {
+            self.buffer = vec![0; SMALL_BUFFER_BYTES];
         }
     }
+}
+
+/// Whether a socket is only not ready yet.
+fn is_early(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// Carry bytes both ways until each side has said that it sends no more, or one fails.
+fn carry(near: &Stream, far: &Stream) -> io::Result<()> {
+    near.set_nonblocking()?;
+    far.set_nonblocking()?;
+    let mut there = Direction::new(near, far);
+    let mut back = Direction::new(far, near);
+    let mut looks = 0;
+    while !(there.over && back.over) {
+        if there.advance()? | back.advance()? {
+            looks = LOOKS;
+        } else if looks > 0 {
+            looks -= 1;
+            // SAFETY: it touches nothing of ours.
+            unsafe { sched_yield() };
+        } else if !sleep(near, far, &there, &back)? {
+            there.shrink();
+            back.shrink();
+        }
+    }
+    Ok(())
+}
+
+/// Sleep until something can move. Whether it can: false after a time without, if a large buffer could be given back.
+fn sleep(near: &Stream, far: &Stream, there: &Direction<'_>, back: &Direction<'_>) -> io::Result<bool> {
+    let mut sides = [wanted(near, there, back), wanted(far, back, there)];
+    let timeout_ms = if there.is_large() || back.is_large() { QUIET_MS } else { -1 };
+    // SAFETY: the array outlives the call, and its length is given.
+    let count = unsafe { poll(sides.as_mut_ptr(), 2, timeout_ms) };
+    if count >= 0 {
+        return Ok(count > 0);
+    }
+    let error = io::Error::last_os_error();
+    if is_early(&error) {
+        Ok(true)
+    } else {
+        Err(error)
+    }
+}
+
+/// What to wait for at a side: that more comes where that can be taken, that it takes what is left for it.
+fn wanted(side: &Stream, outward: &Direction<'_>, inward: &Direction<'_>) -> Wanted {
+    let readable = if outward.wants_to_read() { READABLE } else { 0 };
+    let writable = if inward.wants_to_write() { WRITABLE } else { 0 };
+    let events = readable | writable;
+    // A side of which nothing is wanted is left out: its end would be told again and again.
+    Wanted { socket: if events == 0 { -1 } else { side.descriptor() }, events, happened: 0 }
 }
 
 /// Tell what went wrong, unless something was told just now.

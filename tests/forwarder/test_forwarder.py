@@ -52,6 +52,25 @@ def test_a_target_that_has_sent_all_is_still_sent_to(forward: Forward) -> None:
                 assert target.recv(100) == b"go on, I listen"
 
 
+def test_a_client_that_does_not_read_can_still_send(forward: Forward) -> None:
+    sent = os.urandom(64_000_000)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        (port,) = forward(f"127.0.0.1:0=127.0.0.1:{listener.getsockname()[1]}").ports
+        with dial(port) as client:
+            target, _ = listener.accept()
+            with target:
+                writer = threading.Thread(target=target.sendall, args=(sent,), daemon=True)
+                writer.start()
+                writer.join(timeout=0.2)
+                assert writer.is_alive(), "more fits between the two than this test sends"
+                client.sendall(b"I am full")
+                assert target.recv(100) == b"I am full"
+                received = b""
+                while len(received) < len(sent):
+                    received += client.recv(1 << 20)
+                assert received == sent
+
+
 def test_a_client_that_is_cut_off_takes_its_other_side_with_it(forward: Forward, echo: Echo) -> None:
     running = forward(f"127.0.0.1:0=127.0.0.1:{echo.port}")
     with dial(running.ports[0]) as connection:
