@@ -1,0 +1,147 @@
+"""A job's result as a person reads it: what was measured, a row a task, both rates, and every trial to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bench import costs
+from bench.budget import said
+from bench.costs import usd
+from bench.faults import shown
+from bench.manifest import Limits
+from bench.planrecord import JobPlanRecord
+from bench.records import JobRecord, TrialRecord
+
+CAPPED = "budget"
+"""The label of a trial that was cut off by a cap of its own (public case 26)."""
+
+
+def render(job: JobRecord) -> list[str]:
+    """The lines a person sees at the end of a job."""
+    lines = ["", *_head(job.plan), ""]
+    lines += _table(job)
+    lines += ["", *_rates(job)]
+    for trial in job.trials:
+        if trial.outcome.outcome != "passed" or trial.outcome.labels:
+            lines.append(f"  {_told(trial)}")
+    if job.missing:
+        each = ", ".join(f"{number} of {task}" for task, number in job.missing_of.items())
+        lines.append(f"  {job.missing} planned trials left nothing: unscored{f' ({each})' if each else ''}")
+    for trial in job.unplanned:
+        lines.append(f"  {trial.trial}: {trial.task} was not selected, so this trial counts for nothing")
+    lines += _replaced(job)
+    lines.append(f"evidence, trajectories, receipts: {job.directory}")
+    if job.stop is not None:
+        lines.append(f"{job.stop.kind}: {job.stop.reason}; go on with `inv bench --resume {shown(job.directory)}`")
+    return lines
+
+
+def _head(plan: JobPlanRecord) -> list[str]:
+    kind = "models were asked"
+    if plan.rehearsal:
+        kind = f"rehearsal with the script `{plan.rehearsal}`: no model was asked"
+    elif plan.replay:
+        kind = f"replay of the cassette {plan.replay[:12]}: no model was asked"
+    elif plan.agent:
+        kind = f"Harbor's {plan.agent} in a team's place"
+    host = "; sandbox: host userland, no limits" if plan.environment == "sandbox" else ""
+    return [
+        f"{plan.job}  ({kind}; condition {plan.condition} {plan.condition_sha256[:12]}; {plan.stack} stack{host})",
+        *_budget(plan),
+    ]
+
+
+def _budget(plan: JobPlanRecord) -> list[str]:
+    """What each trial's team could use, to be held beside another condition's."""
+    if plan.agent or not plan.budget:
+        return []
+    caps = Limits(*(plan.budget.get(name) for name in ("usd_micros", "tokens", "calls")))
+    return [f"budget of each trial: {said(caps, plan.budget.get('timeout_seconds'))}"]
+
+
+def _table(job: JobRecord) -> list[str]:
+    """A column of its own for trials that a cap cut off, where there are some."""
+    capped = any(CAPPED in trial.outcome.labels for trial in job.trials)
+    names = (
+        "task",
+        "attempts",
+        "passed",
+        "failed",
+        "unscored",
+        *(["capped"] if capped else []),
+        "tokens",
+        "cost",
+        "time",
+    )
+    rows = [names]
+    for task in dict.fromkeys(trial.task for trial in job.trials):
+        rows.append(_row(task, [trial for trial in job.trials if trial.task == task], capped))
+    if len(rows) > 2:
+        rows.append(_row("all", job.trials, capped))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(names))]
+    lines = []
+    for row in rows:
+        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
+    return [lines[0], *(["  ".join("-" * width for width in widths)] if rows[1:] else []), *lines[1:]]
+
+
+def _row(name: str, trials: Sequence[TrialRecord], capped: bool) -> tuple[str, ...]:
+    counts = [sum(trial.outcome.outcome == kind for trial in trials) for kind in ("passed", "failed", "unscored")]
+    if capped:
+        counts.append(sum(CAPPED in trial.outcome.labels for trial in trials))
+    spend = costs.total(trial.spend for trial in trials)
+    unknown = "+?" if spend.unknown_calls else ""
+    return (
+        name,
+        str(len(trials)),
+        *(str(count) for count in counts),
+        f"{spend.tokens:,}{unknown}",
+        f"{usd(spend.cost_usd_micros)}{unknown}",
+        f"{sum(trial.seconds for trial in trials):.1f} s",
+    )
+
+
+def _rates(job: JobRecord) -> Iterator[str]:
+    """Over scored trials, with unscored ones as failures, and without those that a cap cut off."""
+    counts = job.counts
+    scored = counts["passed"] + counts["failed"]
+    planned = job.planned_trials or len(job.trials)
+    yield (
+        f"passed {_rate(counts['passed'], scored)} of scored trials, "
+        f"{_rate(counts['passed'], planned)} with unscored ones as failures"
+    )
+    capped = [trial for trial in job.trials if CAPPED in trial.outcome.labels and trial.is_scored]
+    if capped:
+        passed = counts["passed"] - sum(trial.outcome.outcome == "passed" for trial in capped)
+        yield f"a cap cut off {_trials(len(capped))}; without: {_rate(passed, scored - len(capped))}"
+
+
+def _told(trial: TrialRecord) -> str:
+    outcome = trial.outcome
+    labels = [label for label in outcome.labels if not outcome.reason.startswith(f"{label}: ")]
+    shown = f" [{', '.join(labels)}]" if labels else ""
+    return f"{trial.trial}: {outcome.outcome}{shown} {outcome.reason}".rstrip()
+
+
+def _replaced(job: JobRecord) -> Iterator[str]:
+    """Attempts that are not in the rows any more, and what they cost."""
+    if not job.replaced:
+        return
+    reasons = Counter(attempt.reason.partition(":")[0] for attempt in job.replaced)
+    listed = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
+    spend = costs.total(attempt.spend for attempt in job.replaced)
+    number = len(job.replaced)
+    yield (
+        f"  {number} more attempt{'' if number == 1 else 's'} replaced ({listed}): {spend.calls} calls, "
+        f"{usd(spend.cost_usd_micros)}{'+?' if spend.unknown_calls else ''}, not in the rows above"
+    )
+
+
+def _rate(part: int, whole: int) -> str:
+    return f"{part}/{whole} ({part / whole:.0%})" if whole else "0/0 (–)"
+
+
+def _trials(number: int) -> str:
+    return f"{number} trial{'' if number == 1 else 's'}"

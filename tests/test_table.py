@@ -1,0 +1,110 @@
+"""What a person is told at the end of a job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bench import table
+from bench.costs import Spend
+from bench.outcome import Outcome
+from bench.records import JobRecord, Replaced
+from bench.trial.journal import JobStopped
+from tests.records import FAILED, PASSED, UNSCORED, job, trial
+
+
+def test_both_rates_are_shown_and_unscored_trials_have_their_reason() -> None:
+    shown = "\n".join(
+        table.render(job(trial("a__1", PASSED), trial("a__2", FAILED), trial("a__3", UNSCORED), planned=3))
+    )
+    assert "passed 1/2 (50%) of scored trials, 1/3 (33%) with unscored ones as failures" in shown
+    assert "a__2: failed [agent_timeout] files: out.txt is right" in shown
+    assert "a__3: unscored upstream_refused: 402 from anthropic" in shown
+
+
+def test_no_scored_trial_is_a_dash_not_zero_percent() -> None:
+    """Case 11: 0 of 0 is no rate."""
+    assert "passed 0/0 (–) of scored trials" in "\n".join(table.render(job(trial("a__1", UNSCORED), planned=1)))
+
+
+def test_a_rehearsal_says_so() -> None:
+    shown = "\n".join(table.render(job(trial("a__1", PASSED), rehearsal="good", planned=1)))
+    assert "rehearsal with the script `good`: no model was asked" in shown
+
+
+def test_cost_and_tokens_show_when_something_is_unknown() -> None:
+    shown = "\n".join(
+        table.render(job(trial("a__1", PASSED, input_tokens=1200, cost_usd_micros=3456, unknown_calls=1)))
+    )
+    assert "1,200+?" in shown
+    assert "$0.0035+?" in shown
+
+
+def test_missing_trials_are_said() -> None:
+    assert "2 planned trials left nothing: unscored" in "\n".join(table.render(job(trial("a__1", PASSED), planned=3)))
+
+
+def test_the_tasks_of_missing_trials_are_named() -> None:
+    plan = replace(job().plan, directories={"org/alpha": Path("a"), "org/beta": Path("b")}, attempts=2)
+    record = JobRecord(Path("j"), plan, (trial("a__1", PASSED),), 4)
+    assert "3 planned trials left nothing: unscored (1 of org/alpha, 2 of org/beta)" in "\n".join(table.render(record))
+
+
+def test_a_trial_that_nobody_asked_for_is_said_and_not_counted() -> None:
+    record = replace(job(trial("a__1", PASSED), planned=1), unplanned=(trial("b__1", FAILED),))
+    shown = "\n".join(table.render(record))
+    assert "b__1: org/alpha was not selected, so this trial counts for nothing" in shown
+    assert "passed 1/1 (100%) of scored trials" in shown
+
+
+def test_the_budget_is_shown_so_that_two_conditions_can_be_compared() -> None:
+    record = job(trial("a__1", PASSED))
+    budget = {"timeout_seconds": 900, "usd_micros": 2_500_000, "tokens": None, "calls": 40}
+    shown = table.render(replace(record, plan=replace(record.plan, budget=budget)))
+    assert "budget of each trial: 900 s, $2.50, any number of tokens, 40 calls" in shown
+
+
+def test_a_baseline_is_said_to_be_one() -> None:
+    record = job(trial("a__1", PASSED))
+    shown = table.render(replace(record, plan=replace(record.plan, agent="nop", condition="nop")))
+    assert "(Harbor's nop in a team's place; condition nop " in shown[1]
+
+
+def test_trials_that_a_cap_cut_off_have_a_column_and_a_rate_without_them() -> None:
+    """Case 26: cut off is not beaten."""
+    capped = Outcome("failed", 0.0, "reward 0", ("budget",))
+    lines = table.render(job(trial("a__1", PASSED), trial("a__2", FAILED), trial("a__3", capped), planned=3))
+    assert lines[3].split() == ["task", "attempts", "passed", "failed", "unscored", "capped", "tokens", "cost", "time"]
+    assert lines[5].split()[:6] == ["org/alpha", "3", "1", "2", "0", "1"]
+    assert "a cap cut off 1 trial; without: 1/2 (50%)" in lines
+
+
+def test_without_a_cap_there_is_no_such_column() -> None:
+    assert "capped" not in "\n".join(table.render(job(trial("a__1", PASSED))))
+
+
+def test_a_job_without_any_trial_has_an_empty_table() -> None:
+    """Case 58: nothing to show is shown as nothing."""
+    shown = table.render(job(planned=2))
+    assert "passed 0/0 (–) of scored trials, 0/2 (0%) with unscored ones as failures" in shown
+    assert "  2 planned trials left nothing: unscored" in shown
+
+
+def test_replaced_attempts_and_their_cost_are_said() -> None:
+    gone = (
+        Replaced("a__0", "org/alpha", "relay_gone: …", Spend(calls=3, cost_usd_micros=20_000)),
+        Replaced("a__9", "org/alpha", "unfinished", Spend(calls=1, cost_usd_micros=1_000, unknown_calls=1)),
+    )
+    lines = table.render(replace(job(trial("a__1", PASSED), planned=1), replaced=gone))
+    assert "  2 more attempts replaced (1 relay_gone, 1 unfinished): 4 calls, $0.0210+?, not in the rows above" in lines
+
+
+def test_why_a_job_stopped_is_its_last_line_with_the_way_on() -> None:
+    stopped = replace(job(trial("a__1", PASSED), planned=3), stop=JobStopped("budget", "the cap of $1 is reached", ""))
+    assert table.render(stopped)[-1] == "budget: the cap of $1 is reached; go on with `inv bench --resume jobs/lb-team`"
+
+
+def test_a_label_that_the_reason_begins_with_is_not_repeated() -> None:
+    mismatch = Outcome("unscored", None, "script_mismatch: step merge", ("tainted", "script_mismatch"))
+    shown = "\n".join(table.render(job(trial("a__1", mismatch))))
+    assert "a__1: unscored [tainted] script_mismatch: step merge" in shown
