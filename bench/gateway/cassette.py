@@ -27,6 +27,7 @@ from bench.errors import InvalidInput
 
 SCHEMA = "buzzbench-cassette-1"
 FILE_NAME = "buzzbench-cassette.jsonl"
+ANEW = "record it anew with --record"
 CONVERSATIONS = ("messages", "input")
 """The field of a request that holds its conversation: `input` in OpenAI's Responses."""
 
@@ -192,9 +193,7 @@ def _header(path: Path, line: bytes) -> Header:
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         raise InvalidInput.of(str(path), "is no cassette: its first line has no `schema`") from None
     if schema != SCHEMA:
-        raise InvalidInput.of(
-            str(path), f"is a cassette of another version: {schema}, not {SCHEMA}", "record it anew with --record"
-        )
+        raise InvalidInput.of(str(path), f"is a cassette of another version: {schema}, not {SCHEMA}", ANEW)
     try:
         return Header(**{name: given[name] for name in Header.__dataclass_fields__})
     except KeyError as error:
@@ -203,26 +202,28 @@ def _header(path: Path, line: bytes) -> Header:
 
 def _calls(path: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[Call]:
     times: dict[Address, Timing] = {}
-    requests: dict[tuple[str, int, str], dict[str, Any]] = {}
-    found: list[Call] = []
-    for number, line in lines:
+    told: dict[Address, tuple[dict[str, Any], Answer | None]] = {}
+    for number, text in lines:
         try:
-            given = orjson.loads(line)
+            given = orjson.loads(text)
             if "time" in given:
                 timing = Timing(**{name: given[name] for name in Timing.__dataclass_fields__ if name in given})
                 times[Address(**given["time"])] = replace(timing, chunks_ms=tuple(timing.chunks_ms))
-                continue
-            address = Address(**given["call"])
-            agent = (address.task, address.attempt, address.agent)
-            requests[agent] = request = whole(requests.get(agent), given["request"])
-            found.append(Call(address, request, _answer(given["answer"]), Timing(0)))
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, StopIteration) as error:
+            else:
+                told[Address(**given["call"])] = given["request"], _answer(given["answer"])
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             what = f"no line of a cassette ({type(error).__name__}: {error})"
-            raise InvalidInput.of(f"{path}:{number}", what, "record it anew with --record") from None
-    for call in found:
-        if call.address not in times:
-            raise InvalidInput.of(str(path), f"the time of {call.address} is missing", "record it anew with --record")
-        yield replace(call, timing=times[call.address])
+            raise InvalidInput.of(f"{path}:{number}", what, ANEW) from None
+    requests: dict[Address, dict[str, Any]] = {}
+    for address, (new, answer) in sorted(told.items(), key=lambda item: item[0]):
+        before = replace(address, number=address.number - 1)
+        try:
+            timing = times[address]
+            requests[address] = request = whole(requests[before] if before.number else None, new)
+        except (KeyError, TypeError, StopIteration) as error:
+            what = f"{address} is incomplete, or the one before it is missing ({type(error).__name__}: {error})"
+            raise InvalidInput.of(str(path), what, ANEW) from None
+        yield Call(address, request, answer, timing)
 
 
 def _answer(given: dict[str, Any] | None) -> Answer | None:

@@ -32,17 +32,23 @@ log = logging.getLogger(__name__)
 
 
 class Attempts:
-    """Numbers the trials of each task in the order in which they first come, after those that `counts` has."""
+    """Numbers the attempts at each task in the order in which they first come, after those that `counts` has."""
 
     def __init__(self, counts: Mapping[str, int] = MappingProxyType({})) -> None:
-        self._numbers: dict[tuple[str, str], int] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
         self._counts = dict(counts)
 
-    def number(self, task: str, trial: str) -> int:
-        if (task, trial) not in self._numbers:
+    def number(self, task: str, *key: str) -> int:
+        """The attempt's number; `key` tells it from the task's others."""
+        if (task, *key) not in self._numbers:
             self._counts[task] = self._counts.get(task, 0) + 1
-            self._numbers[task, trial] = self._counts[task]
-        return self._numbers[task, trial]
+            self._numbers[task, *key] = self._counts[task]
+        return self._numbers[task, *key]
+
+
+def run_of(issue: Issue) -> tuple[str, str]:
+    """What tells one run of a trial from another: a trial that is run again has another channel."""
+    return issue.trial, issue.context.channel if issue.context else ""
 
 
 def names_of(issue: Issue) -> Names:
@@ -54,15 +60,23 @@ def names_of(issue: Issue) -> Names:
 
 
 @dataclass
-class _Trial:
-    """Numbers what happens in one trial. `began` is when its first call came, in seconds of the monotonic clock."""
+class _Run:
+    """One run of a trial: numbers what happens in it. `began` is when its first call came (monotonic seconds)."""
 
-    began: float
+    trial: str
+    began: float | None = None
     events: int = 0
+    tapes: dict[str, Tape] = field(default_factory=dict)
 
     def event(self) -> int:
         self.events += 1
         return self.events
+
+    def ms(self, at: float) -> float:
+        """Milliseconds since the first call."""
+        if self.began is None:
+            self.began = at
+        return _ms(at - self.began)
 
 
 class Recorder:
@@ -71,7 +85,7 @@ class Recorder:
     def __init__(self, path: Path, secrets: Iterable[str], attempts: Attempts) -> None:
         self._path, self._secrets, self._attempts = path, tuple(secrets), attempts
         self._file = path.open("ab", buffering=0)
-        self._trials: dict[str, _Trial] = {}
+        self._runs: dict[tuple[str, str], _Run] = {}
 
     @classmethod
     def begin(cls, path: Path, header: Header, secrets: Iterable[str]) -> Recorder:
@@ -87,10 +101,16 @@ class Recorder:
         return cls(path, secrets, Attempts(counts))
 
     def tape(self, issue: Issue, token: str) -> Tape:
-        """Where the calls of an agent that gets a token go."""
-        address = Address(issue.task, self._attempts.number(issue.task, issue.trial), issue.agent, 0)
-        redact = Redaction((*self._secrets, token))
-        return Tape(address, issue.trial, names_of(issue), redact, lambda: self._trial(issue.trial), self._write)
+        """Where the calls of an agent that gets a token go; one that gets another goes on where it was."""
+        run = self._runs.setdefault(run_of(issue), _Run(issue.trial))
+        if issue.agent not in run.tapes:
+            attempt = self._attempts.number(issue.task, *run_of(issue))
+            redact = Redaction(self._secrets)
+            run.tapes[issue.agent] = Tape(
+                Address(issue.task, attempt, issue.agent, 0), run, names_of(issue), redact, self._write
+            )
+        run.tapes[issue.agent].redact.learn(token)
+        return run.tapes[issue.agent]
 
     def close(self) -> None:
         """Finish the cassette, durable and in order. Where there is no room for that, it stays as it was written."""
@@ -99,9 +119,6 @@ class Recorder:
             write_atomically(self._path, upkeep.tidied(self._path.read_bytes()).decode())
         except OSError as error:
             log.warning("%s stays unsorted: %s", self._path, error.strerror)
-
-    def _trial(self, trial: str) -> _Trial:
-        return self._trials.setdefault(trial, _Trial(time.monotonic()))
 
     def _write(self, lines: bytes) -> None:
         view = memoryview(lines)
@@ -113,42 +130,42 @@ class Tape:
     """Records one agent of one trial."""
 
     def __init__(
-        self,
-        agent: Address,
-        trial_name: str,
-        names: Names,
-        redact: Redaction,
-        trial: Callable[[], _Trial],
-        write: Callable[[bytes], None],
+        self, agent: Address, run: _Run, names: Names, redact: Redaction, write: Callable[[bytes], None]
     ) -> None:
-        self._agent, self._trial_name, self._names, self._redact = agent, trial_name, names, redact
-        self._trial, self._write = trial, write
+        self.redact = redact
+        self._agent, self._run, self._names, self._write = agent, run, names, write
         self._listener = Listener(names, redact)
         self._before: dict[str, Any] | None = None
         self._number = 0
 
     def asked(self, body: Mapping[str, Any]) -> Take:
         """A call begins."""
-        trial, at = self._trial(), time.monotonic()
-        return Take(self, self._listener.listen(body), trial.event(), at, (at - trial.began) * 1000)
+        self._number += 1
+        at, request = time.monotonic(), self._listener.listen(body)
+        take = Take(
+            tape=self,
+            address=Address(self._agent.task, self._agent.attempt, self._agent.agent, self._number),
+            new=cassette.difference(self._before, request),
+            event=self._run.event(),
+            began=at,
+            asked_ms=self._run.ms(at),
+        )
+        self._before = request
+        return take
 
     def ended(self, take: Take, answer: Answer | None, first_byte_at: float | None) -> None:
         """Write a call's lines. Raises OSError."""
-        self._number += 1
-        address = Address(self._agent.task, self._agent.attempt, self._agent.agent, self._number)
         timing = Timing(
             asked=take.event,
-            answered=None if answer is None else self._trial().event(),
-            trial=self._trial_name,
-            asked_ms=round(take.asked_ms, 3),
+            answered=None if answer is None else self._run.event(),
+            trial=self._run.trial,
+            asked_ms=take.asked_ms,
             first_byte_ms=None if first_byte_at is None else _ms(first_byte_at - take.began),
             total_ms=_ms(time.monotonic() - take.began),
         )
-        request = cassette.difference(self._before, take.request)
-        self._before = take.request
-        self._write(cassette.call_line(address, request, answer) + cassette.time_line(address, timing))
+        self._write(cassette.call_line(take.address, take.new, answer) + cassette.time_line(take.address, timing))
 
-    def body(self, given: Given) -> Answer:
+    def named(self, given: Given) -> Answer:
         """An upstream's answer with names."""
         headers = {name: given.headers[name] for name in KEPT_HEADERS if name in given.headers}
         try:
@@ -158,22 +175,26 @@ class Tape:
         return Answer(given.status, headers, json=mapped(parsed, self._text, self._names.reference_shown))
 
     def _text(self, text: str) -> str:
-        return self._names.said(self._redact(text))
+        return self._names.said(self.redact(text))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Take:
-    """A call that is being recorded. Exactly one of its methods is called, before the client has its answer."""
+    """A call that is being recorded. One of its methods is called, before the client has its answer.
+
+    `new` is its request as the cassette has it; `began` is in seconds of the monotonic clock.
+    """
 
     tape: Tape
-    request: dict[str, Any]
+    address: Address
+    new: Mapping[str, Any]
     event: int
-    began: float = field(repr=False)
+    began: float
     asked_ms: float
 
     def answered(self, given: Given) -> None:
         """The upstream answered, whatever its status. Raises OSError."""
-        self.tape.ended(self, self.tape.body(given), given.first_byte_at)
+        self.tape.ended(self, self.tape.named(given), given.first_byte_at)
 
     def failed(self, error: UpstreamFailed) -> None:
         """No answer came. Raises OSError."""

@@ -28,8 +28,13 @@ class Redaction:
     """Replaces secrets in texts. Has no repr that would show them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
-        words = [re.escape(form) for form in sorted(forms, key=len, reverse=True)]
+        self._forms: set[str] = set()
+        self.learn(*secrets)
+
+    def learn(self, *secrets: str) -> None:
+        """Keep these out, too."""
+        self._forms |= {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
+        words = [re.escape(form) for form in sorted(self._forms, key=len, reverse=True)]
         self._found = re.compile("|".join([*words, *_SHAPES]))
 
     def __call__(self, text: str) -> str:

@@ -22,7 +22,7 @@ from bench.gateway.cassette import Address, Answer, Call, Cassette
 from bench.gateway.listener import Listener
 from bench.gateway.normalise import mapped
 from bench.gateway.protocol import Issue
-from bench.gateway.recorder import Attempts, names_of
+from bench.gateway.recorder import Attempts, names_of, run_of
 from bench.gateway.redaction import Redaction
 from bench.gateway.upstream import Answer as Given
 from bench.gateway.upstream import UpstreamFailed
@@ -52,16 +52,23 @@ class Replay:
         self.sha256 = cassette.sha256
         self._cassette, self._clock = cassette, clock
         self._attempts = Attempts()
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[tuple[str, str], Stage] = {}
 
     def part(self, issue: Issue, token: str) -> Part:
-        """The part of an agent that gets a token."""
-        attempt = self._attempts.number(issue.task, issue.trial)
-        if issue.trial not in self._stages:
-            self._stages[issue.trial] = Stage(self._cassette.trial(issue.task, attempt), self._clock)
-        others = [c for c in self._cassette.calls if (c.address.task, c.address.agent) == (issue.task, issue.agent)]
-        address = Address(issue.task, attempt, issue.agent, 0)
-        return Part(address, issue, token, self._stages[issue.trial], others, self.endpoints[issue.endpoint])
+        """The part of an agent that gets a token; one that gets another goes on where it was.
+
+        A trial that is run again plays its attempt from the beginning.
+        """
+        attempt, run = self._attempts.number(issue.task, issue.trial), run_of(issue)
+        if run not in self._stages:
+            self._stages[run] = Stage(self._cassette.trial(issue.task, attempt), self._clock)
+        stage = self._stages[run]
+        if issue.agent not in stage.parts:
+            others = [c for c in self._cassette.calls if (c.address.task, c.address.agent) == (issue.task, issue.agent)]
+            address = Address(issue.task, attempt, issue.agent, 0)
+            stage.parts[issue.agent] = Part(address, issue, stage, others, self.endpoints[issue.endpoint])
+        stage.parts[issue.agent].redact.learn(token)
+        return stage.parts[issue.agent]
 
     @property
     def endpoints(self) -> Mapping[str, Dialect]:
@@ -74,6 +81,7 @@ class Stage:
 
     def __init__(self, calls: Sequence[Call], clock: Callable[[], float] = time.monotonic) -> None:
         self.calls = tuple(calls)
+        self.parts: dict[str, Part] = {}
         self._clock = clock
         events = [(number, c) for c in calls for number in (c.timing.asked, c.timing.answered) if number is not None]
         self._events = sorted(events, key=lambda event: event[0])
@@ -115,14 +123,13 @@ class Stage:
 class Part:
     """One agent's recorded part in a trial."""
 
-    def __init__(
-        self, agent: Address, issue: Issue, token: str, stage: Stage, others: Sequence[Call], dialect: Dialect
-    ) -> None:
+    def __init__(self, agent: Address, issue: Issue, stage: Stage, others: Sequence[Call], dialect: Dialect) -> None:
+        self.redact = Redaction(())
         self._agent, self._stage, self._others = agent, stage, others
         self._dialect: Dialect = dialect
         self._calls = [call for call in stage.calls if call.address.agent == agent.agent]
         self._names = names_of(issue)
-        self._listener = Listener(self._names, Redaction((token,)))
+        self._listener = Listener(self._names, self.redact)
         self._number = 0
         self._miss: Miss | None = None
 

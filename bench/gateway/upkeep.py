@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -12,44 +12,55 @@ from bench.gateway.cassette import Address
 
 
 def tidied(data: bytes) -> bytes:
-    """A finished cassette's lines in an order that doesn't hang on chance: calls by address, then times as they were.
+    """A finished cassette: calls by address, then times as they went, so that what differs by chance comes last.
 
-    A call's request is told against the one before of the same agent, so an agent's calls keep their order.
+    Of a trial that was run again only the last attempt stays. An agent's calls keep their order, for each is told
+    against the one before.
     """
-    head, *lines = data.splitlines(keepends=True)
-    parsed = [(orjson.loads(line), line) for line in lines]
+    head, values = _read(data)
+    last = {(v["time"]["task"], v["trial"]): _attempt(v["time"]) for v in values if "time" in v}
+    kept, _ = _kept(values, set(last.values()))
 
-    def place(entry: tuple[dict[str, Any], bytes]) -> tuple[Any, ...]:
-        value = entry[0]
+    def place(value: Mapping[str, Any]) -> tuple[Any, ...]:
         if "call" in value:
             return (0, *value["call"].values())
-        time = value["time"]
-        return (1, time["task"], time["attempt"], value["asked"])
+        return (1, *_attempt(value["time"]), value["asked"])
 
-    return head + b"".join(line for _, line in sorted(parsed, key=place))
+    return head + b"".join(cassette.line(value) for value in sorted(kept, key=place))
 
 
 def reopened(data: bytes, is_kept: Callable[[str], bool]) -> tuple[bytes, dict[str, int]]:
-    """(an unfinished or finished cassette's lines to go on from, how many attempts they have at each task).
+    """(a cassette's lines to go on from, how many attempts they have at each task).
 
     Left out are what a kill tore, and the attempts of trials that are not kept any more; the others move up.
     """
-    lines = [_parsed(line) for line in data.splitlines()]
-    head, values = data.splitlines(keepends=True)[0], [value for value in lines[1:] if value is not None]
-    kept = {_attempt(v["time"]) for v in values if "time" in v and is_kept(v.get("trial", ""))}
-    timed = {Address(**v["time"]) for v in values if "time" in v}
+    head, values = _read(data)
+    kept, counts = _kept(values, {_attempt(v["time"]) for v in values if "time" in v and is_kept(v["trial"])})
+    return head + b"".join(map(cassette.line, kept)), counts
+
+
+def _read(data: bytes) -> tuple[bytes, list[dict[str, Any]]]:
+    """The header's line, and the values of the others that are whole; a call without its time is not."""
+    head, *lines = data.splitlines(keepends=True)
+    values = [value for line in lines if (value := _parsed(line)) is not None]
+    timed = {Address(**value["time"]) for value in values if "time" in value}
+    return head, [value for value in values if "time" in value or Address(**value["call"]) in timed]
+
+
+def _kept(
+    values: Iterable[dict[str, Any]], attempts: set[tuple[str, int]]
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """The values of these attempts, numbered anew from 1 at each task, and how many there are."""
     numbers: dict[tuple[str, int], int] = {}
     counts: dict[str, int] = {}
-    for task, attempt in sorted(kept):
-        counts[task] = numbers[task, attempt] = counts.get(task, 0) + 1
-    out = [head]
+    for task, attempt in sorted(attempts):
+        numbers[task, attempt] = counts[task] = counts.get(task, 0) + 1
+    kept = []
     for value in values:
         name = "call" if "call" in value else "time"
-        address = Address(**value[name])
-        if _attempt(value[name]) in kept and address in timed:
-            value[name]["attempt"] = numbers[_attempt(value[name])]
-            out.append(cassette.line(value))
-    return b"".join(out), counts
+        if _attempt(value[name]) in numbers:
+            kept.append({**value, name: {**value[name], "attempt": numbers[_attempt(value[name])]}})
+    return kept, counts
 
 
 def _attempt(address: Mapping[str, Any]) -> tuple[str, int]:
