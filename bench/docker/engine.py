@@ -107,13 +107,8 @@ def problem(purpose: str, environ: Mapping[str, str] = os.environ) -> Problem | 
 
     `purpose` is the option that needs it, such as `--stack compose`.
     """
-    if not shutil.which("docker", path=environ.get("PATH")):
-        return Problem(purpose, "there is no docker command", "install Docker with its Compose plugin", lacks=True)
-    try:
-        engine()
-    except DockerFailed as error:
-        fix = "start Docker, or set DOCKER_HOST to the engine that runs"
-        return Problem(purpose, f"the Docker engine does not answer: {last_line(error.output)}", fix, lacks=True)
+    if without := absence(purpose, environ):
+        return without
     try:
         said = docker("compose", "version", "--short").strip()
     except DockerFailed:
@@ -122,6 +117,18 @@ def problem(purpose: str, environ: Mapping[str, str] = os.environ) -> Problem | 
     oldest = ".".join(map(str, OLDEST_COMPOSE))
     if compose_version(said) < OLDEST_COMPOSE:
         return Problem(purpose, f"Compose is {said}, and {oldest} is the oldest that will do", "renew it", lacks=True)
+    return None
+
+
+def absence(purpose: str, environ: Mapping[str, str] = os.environ) -> Problem | None:
+    """What stands between this machine and an engine, with Compose or without; None if nothing does."""
+    if not shutil.which("docker", path=environ.get("PATH")):
+        return Problem(purpose, "there is no docker command", "install Docker with its Compose plugin", lacks=True)
+    try:
+        engine()
+    except DockerFailed as error:
+        fix = "start Docker, or set DOCKER_HOST to the engine that runs"
+        return Problem(purpose, f"the Docker engine does not answer: {last_line(error.output)}", fix, lacks=True)
     return None
 
 
