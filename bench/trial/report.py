@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harbor.models.agent.context import AgentContext
 
     from bench.manifest import Condition
+    from bench.trial.selfreport import Check
 
 
 KEY = "buzzbench"
@@ -80,6 +81,11 @@ class Report:
         """Add labels, each once."""
         known: list[str] = self._facts["labels"]
         known += [label for label in labels if label not in known]
+
+    def self_report(self, check: Check) -> None:
+        """What real agents say that they used, beside what the gateway counted."""
+        self._facts["self_report"] = check.facts
+        self.label(*check.labels)
 
     def evidence(self, sha256: str) -> None:
         """The hash of the host's copy of the evidence."""
