@@ -5,12 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from bench.nostr import Event, Key
 
-PROFILE = json.dumps({"name": "owner", "display_name": "owner"})
-"""The owner's profile: kind 0 is replaced by its next version, so the proof leaves one event however often made."""
 TIMEOUT_S = 10.0
 
 
@@ -18,18 +17,23 @@ class NotWorking(Exception):
     """The service answered otherwise than a working one would. The message says what it did."""
 
 
-def write_and_read_back(port: int, authority: str, owner: Key) -> None:
-    """Post an event signed by the owner to the relay on this loopback port, and find it there again.
+def write_and_read_back(
+    port: int, authority: str, key: Key, *, name: str = "owner", auth_tag: Sequence[str] | None = None
+) -> None:
+    """Post the profile of a key to the relay on this loopback port, and find it there again.
 
-    `authority` is the relay's canonical host and port, the only one it answers to. Raises NotWorking.
+    A profile (kind 0) is replaced by its next version, so the proof leaves one event however often made. `authority` is
+    the relay's canonical host and port, the only one it answers to; `auth_tag` is the owner's, of any other key. Raises
+    NotWorking.
     """
-    event = owner.sign(0, PROFILE)
-    answer = post(port, authority, "/events", event, owner)
+    profile = json.dumps({"display_name": name, "name": name})
+    event = key.sign(0, profile, [list(auth_tag)] if auth_tag else [])
+    answer = post(port, authority, "/events", event, key, auth_tag)
     if not (isinstance(answer, dict) and answer.get("accepted")):
-        raise NotWorking(f"the relay refused the owner's event: {answer}")
-    found = post(port, authority, "/query", [{"ids": [event["id"]]}], owner)
+        raise NotWorking(f"the relay refused the {name}'s event: {answer}")
+    found = post(port, authority, "/query", [{"ids": [event["id"]]}], key, auth_tag)
     if not (isinstance(found, list) and any(entry.get("id") == event["id"] for entry in found)):
-        raise NotWorking("the relay accepted the owner's event and does not have it")
+        raise NotWorking(f"the relay accepted the {name}'s event and does not have it")
 
 
 def greet_gateway(control: str) -> None:
@@ -47,11 +51,20 @@ def greet_gateway(control: str) -> None:
         raise NotWorking(f"the gateway's control socket answered {reply}")
 
 
-def post(port: int, authority: str, path: str, content: Event | list[Any], signer: Key) -> Any:
+def post(
+    port: int,
+    authority: str,
+    path: str,
+    content: Event | list[Any],
+    signer: Key,
+    auth_tag: Sequence[str] | None = None,
+) -> Any:
     """The relay's answer to one request signed by NIP-98. Raises NotWorking."""
     body = json.dumps(content).encode()
     authorization = signer.authorize("POST", f"http://{authority}{path}", body)
     headers = {"Host": authority, "Authorization": authorization, "Content-Type": "application/json"}
+    if auth_tag:
+        headers["x-auth-tag"] = json.dumps(list(auth_tag))
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     try:
         connection.request("POST", path, body, headers)
@@ -62,5 +75,6 @@ def post(port: int, authority: str, path: str, content: Event | list[Any], signe
     finally:
         connection.close()
     if response.status != http.HTTPStatus.OK:
-        raise NotWorking(f"the relay answered {response.status} to POST {path}: {text[:200]}")
+        said = " ".join(text.split())[:200]
+        raise NotWorking(f"the relay answered {response.status} to POST {path}: {said}")
     return json.loads(text)
