@@ -55,11 +55,19 @@ def schema(c: Context) -> None:
 
 @stage(
     check=commands.check_xbuild,
-    help={"manifest": "The condition whose agents are needed; by default the default one."},
+    help={
+        "manifest": "The condition whose agents are needed; by default the default one.",
+        "source": "A checkout of Buzz; by default the public repository is cloned, at a pinned revision.",
+        "image": "The image that it is built in, by default rust:1.98-alpine.",
+        "arch": "Build for amd64 or arm64, or a target triple; by default what the Docker engine is.",
+        "force": "Build also what is there already.",
+    },
 )
-def xbuild(c: Context, manifest: str = "") -> None:
+def xbuild(
+    c: Context, manifest: str = "", source: str = "", image: str = "", arch: str = "", force: bool = False
+) -> None:
     """Build the Linux agent binaries that a condition needs."""
-    commands.xbuild(manifest=manifest)
+    commands.xbuild(manifest=manifest, source=source, image=image, arch=arch, force=force)
 
 
 @stage

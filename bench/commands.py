@@ -54,16 +54,16 @@ def schema() -> None:
     module.apply(found)
 
 
-def check_xbuild(*, manifest: str, **_: Any) -> None:
+def check_xbuild(*, manifest: str, source: str, image: str, arch: str, **_: Any) -> None:
     from bench import xbuild as module
 
-    module.check(manifest)
+    module.check(manifest, source, image, arch)
 
 
-def xbuild(*, manifest: str) -> None:
+def xbuild(*, manifest: str, source: str, image: str, arch: str, force: bool) -> None:
     from bench import xbuild as module
 
-    module.xbuild(manifest)
+    module.xbuild(manifest, source, image, arch, force)
 
 
 def gui() -> None:

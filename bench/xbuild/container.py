@@ -1,0 +1,160 @@
+"""The build in a container (rows X1, X2), and the proof that what came out runs where there is nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.docker.engine import DockerFailed, docker, inspect, last_line
+from bench.docker.marks import STATE, state_label
+from bench.errors import BuzzbenchError, MachineLacks
+from bench.xbuild import artifacts, forwarder
+
+SCRIPT = Path(__file__).with_name("build.sh")
+REMOVE_S = 60.0
+TRY_S = 10.0
+"""How long a program may run in the empty image: those that serve don't end by themselves."""
+
+DOCKER_ITSELF = 125
+"""`docker run` ends so when the container could not even be made."""
+NOT_RUN = {126: "it can't be executed", 127: "it or its interpreter is not found"}
+"""So it ends when the program could not be started."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What is built for which target; `platform` is the image's, such as linux/arm64, where it isn't the engine's."""
+
+    state_dir: Path
+    source: Path
+    source_digest: str
+    image: str
+    triple: str
+    platform: str | None
+
+    @property
+    def container(self) -> str:
+        """The container's name: one for each installation, so that a killed build's can be found again."""
+        return f"buzzbench-xbuild-{hashlib.sha256(os.fsencode(self.state_dir)).hexdigest()[:12]}"
+
+    @property
+    def cargo_home(self) -> Path:
+        return self.state_dir / "cargo-registry"
+
+    def run(self) -> None:
+        """Build all programs, cargo's progress on standard error. Raises BuzzbenchError where that fails."""
+        target = artifacts.root(self.state_dir)
+        for directory in (target, self.cargo_home):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Cargo tells by time stamps whether a source changed: each content has a path of its own, so that none is taken
+        # for another that is newer.
+        place = f"/source-{self.source_digest[:12]}"
+        rust_flags = f"CARGO_TARGET_{self.triple.upper().replace('-', '_')}_RUSTFLAGS"
+        variables = {
+            "TRIPLE": self.triple,
+            "RUSTC_OPTIONS": " ".join(forwarder.OPTIONS),
+            "PACKAGES": " ".join(f"-p {name}" for name in artifacts.AGENTS),
+            "CARGO_HOME": "/cargo-home",
+            "CARGO_TARGET_DIR": "/target",
+            rust_flags: "-C target-feature=+crt-static",
+        }
+        mounts = {
+            f"{self.source}:{place}": "ro",
+            f"{forwarder.SOURCE.parent}:/forwarder": "ro",
+            f"{target}:/target": "rw",
+            f"{self.cargo_home}:/cargo-home": "rw",
+        }
+        command = [
+            *(word for mount, mode in mounts.items() for word in ("--volume", f"{mount}:{mode}")),
+            *(word for name, value in variables.items() for word in ("--env", f"{name}={value}")),
+            *("--workdir", place, *self._platform, "--entrypoint", "sh", self.image, "-c"),
+            SCRIPT.read_text(encoding="utf-8"),
+        ]
+        code = _run_container(self.container, self.state_dir, command)
+        if code:
+            raise BuzzbenchError(f"the build in {self.image} ended with {code}: see the lines above", where="xbuild")
+
+    def fetch_image(self) -> str:
+        """The image's id, fetched if the engine lacks it. Raises MachineLacks where it can't be had."""
+        found = inspect("image", [self.image])
+        if not found:
+            print(f"xbuild: fetching the image {self.image}", file=sys.stderr, flush=True)
+            done = subprocess.run(
+                ["docker", "pull", *self._platform, self.image],
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                fix = "give one that the engine has with --image or BUZZBENCH_XBUILD_IMAGE"
+                raise MachineLacks.of("xbuild", f"the image {self.image} can't be had: {last_line(done.stderr)}", fix)
+            found = inspect("image", [self.image])
+        return str(found[0]["Id"])
+
+    def start_nowhere(self, names: Sequence[str]) -> None:
+        """Start each program in an image without any file. Raises BuzzbenchError for one that can't even start."""
+        place = artifacts.directory(self.state_dir, self.triple)
+        with self._empty_image() as image:
+            for name in names:
+                command = ["--network", "none", "--read-only", "--volume", f"{place}:/programs:ro", *self._platform]
+                command += ["--entrypoint", f"/programs/{name}", image, "--help"]
+                code = _run_container(self.container, self.state_dir, command, quiet_s=TRY_S)
+                if code == DOCKER_ITSELF or code in NOT_RUN or code > 128:
+                    how = NOT_RUN.get(code, f"ended with {code}")
+                    raise BuzzbenchError(f"{name} does not run in an empty image: {how}", where="xbuild")
+
+    @property
+    def _platform(self) -> tuple[str, ...]:
+        return ("--platform", self.platform) if self.platform else ()
+
+    @contextmanager
+    def _empty_image(self) -> Iterator[str]:
+        name = f"{self.container}-empty"
+        with tempfile.TemporaryDirectory() as home:
+            file = Path(home) / "empty.tar"
+            tarfile.open(file, "w").close()
+            docker("import", *self._platform, str(file), name)
+        try:
+            yield name
+        finally:
+            docker("image", "rm", "--force", name)
+
+
+def remove_container(name: str) -> None:
+    """End what a killed build left running. Nothing where there is none."""
+    docker("rm", "--force", "--volumes", name, timeout_s=REMOVE_S)
+
+
+def _run_container(name: str, state_dir: Path, command: Sequence[str], *, quiet_s: float | None = None) -> int:
+    """Run it to its end; its exit code. With `quiet_s` its output is dropped, and it ends with 0 after so long."""
+    output = subprocess.DEVNULL if quiet_s else sys.stderr
+    label = f"{STATE}={state_label(state_dir)}"
+    with subprocess.Popen(
+        ["docker", "run", "--rm", "--name", name, "--label", label, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        # Ctrl-C would be passed on to a shell that is process 1 there, and so ignores it.
+        start_new_session=True,
+    ) as process:
+        try:
+            return process.wait(quiet_s)
+        except subprocess.TimeoutExpired:
+            return 0
+        finally:
+            if process.poll() is None:
+                try:
+                    remove_container(name)
+                except DockerFailed:
+                    process.send_signal(signal.SIGKILL)
