@@ -1,10 +1,11 @@
-"""`inv status`: what of the stack runs, since when, and for which jobs."""
+"""`inv status`: what of the stack runs, since when, for which jobs, and what earlier runs left."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 
+from bench.run import left
 from bench.settings import Settings
 from bench.stack import ServiceStatus, StackStatus, kinds
 
@@ -14,18 +15,23 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 def status(settings: Settings, as_json: bool) -> StackStatus:
     """Print the stack's state on standard output: a line a service, or one JSON object.
 
-    The object has `address` (see StackAddress; null when down), `services` (see ServiceStatus) and `jobs`.
+    The object has `address` (see StackAddress; null when down), `services` (see ServiceStatus), `jobs` and `left`: jobs
+    whose run ended before they did (see bench.run.left.Left).
     """
     found = kinds.status(settings)
+    lefts = left.found(settings)
     if as_json:
-        print(json.dumps(asdict(found), indent=2))
+        print(json.dumps(asdict(found) | {"left": [asdict(one) for one in lefts]}, indent=2))
         return found
     for service in found.services:
         print(_line(service))
     if not any(service.state == "running" for service in found.services):
         print("the stack is down; `inv up` starts it")
     for job in found.jobs:
-        print(f"job {job} runs")
+        so_far = left.scored_so_far(settings, job)
+        print(f"job {job} runs{f': {so_far}' if so_far else ''}")
+    for one in lefts:
+        print(one)
     return found
 
 

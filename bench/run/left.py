@@ -47,8 +47,7 @@ class Left:
     cut_off_usd_micros: int
 
     def __str__(self) -> str:
-        of = "" if self.planned is None else f" of {self.planned}"
-        scored = f"job {self.job}: {self.scored}{of} trials have a score"
+        scored = f"job {self.job}: {_share(self.scored, self.planned)}"
         again = f"resume with `inv bench --resume {self.name}`"
         if not self.cut_off:
             return f"{scored}; {again}"
@@ -76,6 +75,15 @@ def over(run_dir: Path) -> None:
 def found(settings: Settings) -> list[Left]:
     """What earlier runs left to be resumed, by job. Changes nothing."""
     return [_left(run, settings.jobs_dir) for _, run in _ended(settings) if not run.over]
+
+
+def scored_so_far(settings: Settings, job: str) -> str:
+    """`3 of 8 trials have a score`, of a job that runs; empty where no run of ours has begun it."""
+    run = _read(settings.state_dir / "run" / job / FILE_NAME)
+    if run is None or not Path(run.directory).is_dir():
+        return ""
+    read = records.read_job(Path(run.directory))
+    return _share(sum(trial.is_scored for trial in read.trials), read.planned_trials)
 
 
 def book(settings: Settings, dsn: str) -> list[Left]:
@@ -117,6 +125,10 @@ def _left(run: Run, jobs_dir: Path) -> Left:
     scored = sum(trial.is_scored for trial in read.trials)
     name = run.job if directory.parent == jobs_dir else shown(directory)
     return Left(run.job, name, scored, read.planned_trials, len(open_), spent)
+
+
+def _share(scored: int, planned: int | None) -> str:
+    return f"{scored}{'' if planned is None else f' of {planned}'} trials have a score"
 
 
 def _write(run_dir: Path, run: Run) -> None:

@@ -1,0 +1,110 @@
+"""What runs left is found by the next command."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench import projection, records
+from bench.outcome import Outcome
+from bench.run import left
+from bench.run.claim import claimed
+from bench.settings import Settings
+from bench.trial import journal
+
+AT = datetime(2026, 1, 31, tzinfo=UTC)
+PASSED = {"task_name": "org/a", "agent_execution": {"started_at": "x"}, "verifier_result": {"rewards": {"reward": 1}}}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(state_dir=tmp_path / "state", jobs_dir=tmp_path / "jobs")
+
+
+@pytest.fixture
+def job(settings: Settings) -> Path:
+    """A job of three, killed when one had a score and one was under way."""
+    directory = settings.jobs_dir / "lb-team"
+    plan = {"job": "lb-team", "attempts": 3, "tasks": [{"name": "org/a", "directory": "/a"}]}
+    for name in ("a__1", "a__2"):
+        (directory / name).mkdir(parents=True)
+        journal.attempt_started(directory / journal.FILE_NAME, trial=name, task="org/a", at=AT)
+    journal.trial_ended(directory / journal.FILE_NAME, trial="a__1", outcome=Outcome("passed", 1.0, ""), at=AT)
+    (directory / records.PLAN).write_text(json.dumps(plan))
+    (directory / "a__1" / "result.json").write_text(json.dumps(PASSED))
+    (directory / records.RECEIPTS).write_text('{"trial": "a__2", "cost_usd_micros": 12300}\n')
+    run_dir = settings.state_dir / "run" / "lb-team"
+    run_dir.mkdir(parents=True)
+    (run_dir / "provisioner.json").write_text("secrets")
+    left.begin(run_dir, directory)
+    return directory
+
+
+@pytest.fixture
+def projected(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The jobs that were brought into PostgreSQL; tests/test_projection.py has the real one."""
+    found: list[Path] = []
+    monkeypatch.setattr(projection, "project", lambda dsn, directory: found.append(directory))
+    return found
+
+
+def test_a_cut_off_attempt_is_said_with_its_cost_and_the_way_on(settings: Settings, job: Path) -> None:
+    """Case 55: `inv status` names the orphan and what it spent."""
+    assert [str(one) for one in left.found(settings)] == [
+        "job lb-team: 1 of 3 trials have a score, 1 attempt was cut off ($0.0123 spent); "
+        "resume with `inv bench --resume lb-team`"
+    ]
+
+
+def test_a_stopped_job_is_said_without_one(settings: Settings, job: Path) -> None:
+    cancelled = Outcome("unscored", None, "cancelled")
+    journal.trial_ended(job / journal.FILE_NAME, trial="a__2", outcome=cancelled, at=AT)
+    assert [str(one) for one in left.found(settings)] == [
+        "job lb-team: 1 of 3 trials have a score; resume with `inv bench --resume lb-team`"
+    ]
+
+
+def test_a_job_elsewhere_is_named_by_its_directory(settings: Settings, job: Path, tmp_path: Path) -> None:
+    job.rename(tmp_path / "elsewhere")
+    left.begin(settings.state_dir / "run" / "lb-team", tmp_path / "elsewhere")
+    (one,) = left.found(settings)
+    assert one.name == str(tmp_path / "elsewhere")
+
+
+def test_a_job_that_runs_left_nothing(settings: Settings, job: Path) -> None:
+    with claimed(job):
+        assert left.found(settings) == []
+        assert left.scored_so_far(settings, "lb-team") == "1 of 3 trials have a score"
+    assert len(left.found(settings)) == 1
+
+
+def test_what_a_killed_run_left_is_booked_once_and_its_secrets_go(
+    settings: Settings, job: Path, projected: list[Path]
+) -> None:
+    for _ in range(2):
+        assert [one.cut_off_usd_micros for one in left.book(settings, "dsn")] == [12300]
+        assert projected == [job]
+    assert not (settings.state_dir / "run" / "lb-team" / "provisioner.json").exists()
+    assert len(left.found(settings)) == 1
+
+
+def test_a_run_that_is_over_is_booked_and_forgotten(settings: Settings, job: Path, projected: list[Path]) -> None:
+    left.over(settings.state_dir / "run" / "lb-team")
+    assert left.found(settings) == []
+    assert left.book(settings, "dsn") == []
+    assert projected == [job]
+    assert left.book(settings, "dsn") == []
+    assert projected == [job]
+
+
+def test_a_job_that_somebody_removed_and_a_damaged_note_are_forgotten(settings: Settings, job: Path) -> None:
+    job.rename(job.with_name("gone"))
+    damaged = settings.state_dir / "run" / "other" / left.FILE_NAME
+    damaged.parent.mkdir()
+    damaged.write_text("{")
+    assert left.found(settings) == []
+    assert not damaged.exists()
+    assert left.scored_so_far(settings, "lb-team") == ""
