@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import InvalidInput
+from bench.manifest import Limits
 
 if TYPE_CHECKING:
     from bench.plan import JobPlan, Options, Plan
@@ -27,13 +28,23 @@ ANEW = frozenset(
 )
 """Options that are a run's own: a resumed job takes them from the command line, not from its record."""
 
-UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude"})
-"""Fields that say how a job was asked for; what came of it is in others."""
+UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude", "roster"})
+"""Fields that say how a job was asked for; what came of it is in others. The roster is the condition's."""
 
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
 
 SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One agent of the team that was planned. `limits` are its own in a trial."""
+
+    name: str
+    member: str
+    role: str
+    limits: Limits
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,7 @@ class JobPlanRecord:
     exclude: tuple[str, ...] = ()
     replay: str | None = None
     """The hash of the cassette that was played in a model's place."""
+    roster: tuple[Seat, ...] = ()
 
     def holds(self, task: str, source: str) -> bool:
         """Whether a trial's task is one that was planned (public case 1).
@@ -101,6 +113,7 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "harnesses": list(plan.condition.harnesses),
         "agent": plan.agent,
         "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
+        "roster": [asdict(Seat(a.name, a.member, a.role, a.limits)) for a in plan.condition.agents],
         "endpoints": {
             name: {"provider": e.provider, "base_url": e.base_url, "dialect": e.dialect}
             for name, e in sorted(plan.endpoints.items())
@@ -147,7 +160,16 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         include=_texts(raw.get("include")),
         exclude=_texts(raw.get("exclude")),
         replay=str(raw["replay"]) if raw.get("replay") else None,
+        roster=tuple(_roster(raw.get("roster"))),
     )
+
+
+def _roster(given: Any) -> Iterator[Seat]:
+    for seat in given if isinstance(given, list) else ():
+        if isinstance(seat, dict) and isinstance(seat.get("name"), str):
+            limits = _budget(seat.get("limits"))
+            caps = Limits(limits.get("usd_micros"), limits.get("tokens"), limits.get("calls"))
+            yield Seat(seat["name"], str(seat.get("member") or seat["name"]), str(seat.get("role") or "?"), caps)
 
 
 def _budget(given: Any) -> dict[str, int | None]:
