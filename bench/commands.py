@@ -39,9 +39,12 @@ def check_up(*, stack: str, **_: Any) -> None:
 def up(*, fresh: bool, stack: str) -> None:
     from bench import up as module
     from bench.keys import ensure
+    from bench.stack import address
 
     settings = settings_module.load()
-    module.up(settings, ensure(settings.state_dir), stack=stack or "embedded", fresh=fresh)
+    running = address(settings.state_dir)
+    kind = stack or (running.kind if running else "embedded")
+    module.up(settings, ensure(settings.state_dir), stack=kind, fresh=fresh)
 
 
 def schema() -> None:
