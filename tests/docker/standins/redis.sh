@@ -1,0 +1,3 @@
+#!/bin/bash
+# Redis' image in miniature.
+exec "$@"
