@@ -22,8 +22,10 @@ from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfi
 from harbor.models.trial.error_policy import policy_for
 from harbor.utils.trajectory_validator import TrajectoryValidator
 
+from bench.run.admission import Admission
 from bench.sandbox.environment import SandboxEnvironment
 from bench.settings import ROOT
+from bench.trial.stops import Stop
 
 HERE = "tests.conformance.test_harbor"
 SANDBOX = "bench.sandbox.environment:SandboxEnvironment"
@@ -105,16 +107,17 @@ class Scripted(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         await type(self).play(self, environment, context)
 
 
+async def _nothing(agent: Scripted, environment: Any, context: AgentContext) -> None:
+    pass
+
+
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("HARBOR_TELEMETRY", "off")
     Noted.calls.clear()
     Scripted.preflights.clear()
 
-    async def nothing(agent: Scripted, environment: Any, context: AgentContext) -> None:
-        pass
-
-    Scripted.play = nothing
+    Scripted.play = _nothing
     yield
 
 
@@ -329,6 +332,41 @@ async def test_a_cancelled_trial_is_recorded_ungraded_and_stays_so_on_a_resume(
     assert trial.exception_info.exception_type == "CancelledError"
     assert trial.verifier_result is None
     assert trial.agent_result.n_input_tokens == 7
+
+
+async def test_trials_that_wait_for_a_place_can_be_kept_from_beginning(
+    config: Callable[..., JobConfig], tmp_path: Path
+) -> None:
+    """What `bench.run.admission` relies on: the name of Harbor's coroutine, and what a cancelled one of them does."""
+    admission = Admission()
+    begun: list[str] = []
+
+    async def work(agent: Scripted, environment: Any, context: AgentContext) -> None:
+        admission.stop(Stop("budget", "enough"))
+
+    async def on_start(event: Any) -> None:
+        begun.append(event.trial_name)
+        admission.begin()
+
+    Scripted.play = work
+    job = await Job.create(config(n_attempts=4, n_concurrent_trials=1))
+    job.on_trial_started(on_start)
+    with pytest.raises(asyncio.CancelledError):
+        await job.run()
+    assert len(begun) == 1
+    [trial] = [path for path in (tmp_path / "jobs" / "job").iterdir() if path.is_dir()]
+    assert json.loads((trial / "result.json").read_text())["verifier_result"]["rewards"] == {"reward": 1.0}
+    Scripted.play = _nothing
+    assert len(await _run(config(n_attempts=4, n_concurrent_trials=1))) == 4
+
+
+async def test_harbor_tells_how_many_results_a_resume_has_taken(
+    config: Callable[..., JobConfig], tmp_path: Path
+) -> None:
+    """It passes over what it can't read, without a word; `bench.run.child` compares the number."""
+    trials = await _run(config(n_attempts=2))
+    (tmp_path / "jobs" / "job" / trials[0].trial_name / "result.json").write_text('{"task_name": "org/tiny"}')
+    assert len((await Job.create(config(n_attempts=2)))._existing_trial_results) == 1
 
 
 def test_configurations_are_equal_but_for_name_and_debug(config: Callable[..., JobConfig]) -> None:
