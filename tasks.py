@@ -219,6 +219,38 @@ def validate(
     )
 
 
+@stage(
+    kinds={"n_concurrent": whole_number},
+    shorts={"path": "p", "n_concurrent": "n"},
+    help={
+        "manifest": "The condition to look at; by default the default one.",
+        "endpoint_config": "The endpoint file to look at; by default anthropic-live.json.",
+        "path": "The tasks to look at; by default buzz-dataset/.",
+        "n_concurrent": "So many trials at the same time; by default 4.",
+        "strict": "End with 3 also where a check warned or was skipped.",
+        "json": JSON_HELP,
+    },
+)
+def doctor(
+    c: Context,
+    manifest: str = "",
+    endpoint_config: str = "",
+    path: str = "",
+    n_concurrent: int = 0,
+    strict: bool = False,
+    json: bool = False,
+) -> None:
+    """Say what this machine and installation lack, each with the way out."""
+    commands.doctor(
+        manifest=manifest,
+        endpoint_config=endpoint_config,
+        path=path,
+        n_concurrent=n_concurrent,
+        strict=strict,
+        json=json,
+    )
+
+
 @stage
 def down(c: Context) -> None:
     """Stop the stack; its data and the keys stay."""
@@ -255,6 +287,18 @@ def report(c: Context, job: list[str] | None = None, json: bool = False) -> None
 
 @stage(
     help={
+        "job": "A job's directory or name; by default the newest.",
+        "watch": "Follow a running job, until it ends or Ctrl-C.",
+        "json": JSON_HELP,
+    },
+)
+def spend(c: Context, job: str = "", watch: bool = False, json: bool = False) -> None:
+    """Say what a job's model calls cost, and how near its caps are."""
+    commands.spend(job=job, watch=watch, json=json)
+
+
+@stage(
+    help={
         "fast": "Leave out the tests that run a whole pipeline.",
         "docker": "Only the tests that need a Docker engine.",
         "match": "Only tests that match this expression.",
@@ -286,5 +330,22 @@ def perf(c: Context, only: str = "", json: bool = False) -> None:
 
 
 namespace = Collection(
-    keys, env, up, schema, xbuild, gui, bench, validate, down, logs, status, report, test, check, lock, perf
+    keys,
+    env,
+    up,
+    schema,
+    xbuild,
+    gui,
+    bench,
+    validate,
+    doctor,
+    down,
+    logs,
+    status,
+    report,
+    spend,
+    test,
+    check,
+    lock,
+    perf,
 )

@@ -138,6 +138,23 @@ def _tries(*, environment: str, n_concurrent: int, **arguments: Any) -> Tries:
     )
 
 
+def doctor(*, manifest: str, endpoint_config: str, path: str, n_concurrent: int, strict: bool, json: bool) -> None:
+    from bench.doctor.check import Context
+    from bench.doctor.run import doctor as run
+    from bench.plan import DEFAULT_ENDPOINTS, DEFAULT_MANIFEST
+
+    root = settings_module.ROOT
+    context = Context(
+        settings_module.load(),
+        manifest=Path(manifest) if manifest else root / DEFAULT_MANIFEST,
+        endpoint_config=Path(endpoint_config) if endpoint_config else root / DEFAULT_ENDPOINTS,
+        dataset=Path(path) if path else root / "buzz-dataset",
+        n_concurrent=n_concurrent or 4,
+    )
+    if code := run(context, strict=strict, as_json=json):
+        sys.exit(code)
+
+
 def down() -> None:
     from bench import down as module
 
@@ -160,6 +177,12 @@ def report(*, job: list[str], json: bool) -> None:
     from bench import report as module
 
     module.report(settings_module.load().jobs_dir, job, as_json=json)
+
+
+def spend(*, job: str, watch: bool, json: bool) -> None:
+    from bench import spend as module
+
+    module.spend(settings_module.load(), job, watch=watch, as_json=json)
 
 
 def test(*, fast: bool, docker: bool, match: str) -> None:
