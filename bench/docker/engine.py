@@ -102,33 +102,29 @@ def engine() -> Engine:
     return Engine(str(server["Version"]), str(server["Arch"]))
 
 
-def problem(purpose: str, environ: Mapping[str, str] = os.environ) -> Problem | None:
+def problem(purpose: str, environ: Mapping[str, str] = os.environ, *, instead: str = "") -> Problem | None:
     """What stands between this machine and Docker with Compose, the cause before its symptoms; None if nothing does.
 
-    `purpose` is the option that needs it, such as `--stack compose`.
+    `purpose` is the option that needs it, such as `--stack compose`, and `instead` what would do without.
     """
-    if without := absence(purpose, environ):
-        return without
-    try:
-        said = docker("compose", "version", "--short").strip()
-    except DockerFailed:
-        fix = "install Docker's Compose plugin (docker-compose-plugin, or docker-compose 2 in Debian)"
-        return Problem(purpose, "there is no `docker compose`", fix, lacks=True)
-    oldest = ".".join(map(str, OLDEST_COMPOSE))
-    if compose_version(said) < OLDEST_COMPOSE:
-        return Problem(purpose, f"Compose is {said}, and {oldest} is the oldest that will do", "renew it", lacks=True)
-    return None
 
+    def lacks(what: str, fix: str) -> Problem:
+        return Problem(purpose, what, f"{fix}, or use {instead}" if instead else fix, lacks=True)
 
-def absence(purpose: str, environ: Mapping[str, str] = os.environ) -> Problem | None:
-    """What stands between this machine and an engine, with Compose or without; None if nothing does."""
     if not shutil.which("docker", path=environ.get("PATH")):
-        return Problem(purpose, "there is no docker command", "install Docker with its Compose plugin", lacks=True)
+        return lacks("there is no docker command", "install Docker with its Compose plugin")
     try:
         engine()
     except DockerFailed as error:
-        fix = "start Docker, or set DOCKER_HOST to the engine that runs"
-        return Problem(purpose, f"the Docker engine does not answer: {last_line(error.output)}", fix, lacks=True)
+        what = f"the Docker engine does not answer: {last_line(error.output)}"
+        return lacks(what, "start Docker, or set DOCKER_HOST to an engine that runs")
+    try:
+        said = docker("compose", "version", "--short").strip()
+    except DockerFailed:
+        return lacks("there is no `docker compose`", "install Docker's Compose plugin")
+    oldest = ".".join(map(str, OLDEST_COMPOSE))
+    if compose_version(said) < OLDEST_COMPOSE:
+        return lacks(f"Compose is {said}, and {oldest} is the oldest that will do", "renew it")
     return None
 
 

@@ -8,9 +8,9 @@ if its name begins with that of a trial in a job's journal whose run is gone. No
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +18,9 @@ from pathlib import Path
 
 from bench.docker.engine import DockerFailed, docker, inspect
 from bench.docker.marks import PROCESS, PROJECT, STATE, Owner, state_label
-from bench.files import write_private
-from bench.records import JOURNAL, json_lines
-from bench.stack.identity import ProcessId, identify
-from bench.stack.jobs import running_jobs
-
-RUN_FILE = "run.json"
-"""In `run/<job>/`: the job's directory, and the process that runs it."""
+from bench.run import left
+from bench.run.claim import is_claimed
+from bench.trial import journal
 
 
 @dataclass(frozen=True)
@@ -88,23 +84,18 @@ def remove(leftovers: Sequence[Leftover]) -> list[str]:
     return failed
 
 
-def sweep(state_dir: Path) -> tuple[list[Leftover], list[str]]:
-    """Find and remove: what was found, and what could not be removed. Nothing where there is no engine to ask."""
+def clear(state_dir: Path) -> None:
+    """Find and remove what killed runs left, and say so in a line each. Nothing where there is no engine to ask."""
     if not shutil.which("docker") or not state_dir.is_dir():
-        return [], []
+        return
     try:
         found = find(state_dir)
     except DockerFailed:
-        return [], []  # without an engine there are no containers either
-    return found, remove(found)
-
-
-def note_run(run_dir: Path, job_dir: Path) -> None:
-    """Write down that this process runs the job, so that whoever comes after a kill knows whose trials were whose."""
-    me = identify(os.getpid())
-    assert me
-    run = {"directory": str(job_dir.absolute()), "pid": me.pid, "started": me.started}
-    write_private(run_dir / RUN_FILE, json.dumps(run))
+        return  # without an engine there are no containers either
+    for leftover in found:
+        print(f"removing what a killed run left: {leftover}", file=sys.stderr)
+    for line in remove(found):
+        print(f"could not be removed: {line}", file=sys.stderr)
 
 
 def project_name(session: str) -> str:
@@ -135,13 +126,12 @@ def _ids(kind: str, *command: str) -> list[str]:
 
 
 def _dead_trials(state_dir: Path) -> Iterator[str]:
-    """The trials of jobs of this installation that began, and whose run is gone."""
-    running = set(running_jobs(state_dir))
-    for path in (state_dir / "run").glob(f"*/{RUN_FILE}"):
+    """The attempts that began and have no end, of jobs of this installation that nobody works on (`bench.run.left`)."""
+    for path in (state_dir / "run").glob(f"*/{left.FILE_NAME}"):
         try:
-            run = json.loads(path.read_text(encoding="utf-8"))
-            directory, process = Path(run["directory"]), ProcessId(run["pid"], run["started"])
-        except (ValueError, LookupError, TypeError):
-            continue  # cut off by the kill: its containers still have their labels
-        if path.parent.name not in running and not process.alive():
-            yield from {str(entry["trial"]) for entry in json_lines(directory / JOURNAL, []) if "trial" in entry}
+            job = Path(json.loads(path.read_text(encoding="utf-8"))["directory"])
+        except (OSError, ValueError, LookupError, TypeError):
+            continue  # cut off by the kill, or just removed: containers still have their labels
+        if not is_claimed(job):
+            for attempt in journal.read(job / journal.FILE_NAME).unfinished:
+                yield attempt.trial
