@@ -1,4 +1,4 @@
-"""`inv down`: stop the stack."""
+"""`inv down`: stop the stack, and remove what killed runs left in Docker."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from bench.stack import kinds
 
 def down(settings: Settings) -> bool:
     """Stop every service and say so in one line. Whether anything ran. Raises BuzzbenchError while a job runs."""
+    from bench.docker import leftovers
+
     ran = kinds.down(settings)
+    leftovers.clear(settings.state_dir)
     print("stack is down" if ran else "stack is down already", file=sys.stderr)
     return ran

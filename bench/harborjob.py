@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.extras import RETRIED
 from bench.sandbox.definition import network_refusal
+from bench.settings import ROOT
 
 if TYPE_CHECKING:
     from bench.plan import JobPlan, Plan
@@ -80,7 +81,28 @@ def _environment(plan: Plan, job: JobPlan) -> dict[str, Any]:
     kwargs = environment_kwargs(plan, job)
     if plan.environment == "sandbox":
         return {"import_path": SANDBOX, "kwargs": kwargs}
-    return {"type": plan.environment, **overrides(plan), **({"kwargs": kwargs} if kwargs else {})}
+    given = plan.extras.config.get("environment", {}).get("extra_docker_compose", [])
+    laid_over = [*given, *overlays(plan, job)]
+    return {
+        "type": plan.environment,
+        **overrides(plan),
+        **({"kwargs": kwargs} if kwargs else {}),
+        **({"extra_docker_compose": laid_over} if laid_over else {}),
+    }
+
+
+def overlays(plan: Plan, job: JobPlan) -> list[str]:
+    """The Compose files that are laid over each trial's container in Docker.
+
+    A task whose network is restricted shares that of Harbor's guard, and can have no names of its own in it.
+    """
+    if plan.environment != "docker":
+        return []
+    names = ["trial.yaml"]
+    restricted = any(mode not in (None, "public") for task in job.tasks for mode in task.network_modes)
+    if plan.needs_agents and not restricted:
+        names.append("trial-host.yaml")
+    return [str(ROOT / "compose" / name) for name in names]
 
 
 def _retry(plan: Plan) -> dict[str, Any]:
@@ -144,6 +166,8 @@ def harbor_arguments(plan: Plan, job: JobPlan) -> list[str]:
     arguments += ["-e", SANDBOX if plan.environment == "sandbox" else plan.environment]
     for name, value in environment_kwargs(plan, job).items():
         arguments += ["--ek", f"{name}={json.dumps(value)}"]
+    for path in overlays(plan, job):
+        arguments += ["--extra-docker-compose", path]
     for name, number in overrides(plan).items():
         arguments += [f"--{name.replace('_', '-')}", str(number)]
     if plan.extras.max_retries:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -133,15 +132,18 @@ def machine_problems(
             return
         for name in condition.unenforced:
             yield Problem(condition.name, f"nobody holds to {name} yet", "use max_tokens", lacks=True)
-    if stack == "compose":
-        yield Problem("--stack compose", "the Docker stack is not there yet", "use --stack embedded", lacks=True)
+    purposes = [("--stack compose", "--stack embedded")] if stack == "compose" else []
+    purposes += [("-e docker", "-e sandbox")] if environment == "docker" else []
+    if purposes:
+        from bench.docker import engine
+
+        if found := engine.problem(purposes[0][0], environ, instead=" and ".join(other for _, other in purposes)):
+            yield found
     if environment == "sandbox":
         from bench.sandbox import probe
 
         if found := probe.problem():
             yield found
-    if environment == "docker" and not shutil.which("docker", path=environ.get("PATH")):
-        yield Problem("-e docker", "there is no docker command", "install Docker, or use -e sandbox", lacks=True)
 
 
 def _listed(names: Sequence[str] | set[str]) -> str:

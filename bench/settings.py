@@ -51,7 +51,7 @@ class Settings:
     Of the compose stack: `postgres_port` and `metrics_port` are its ports on the loopback address; `compose_project`
     None stands for a name found at the first `up`; an image None for the one in compose/compose.yaml; `bridge` is the
     host's address that containers reach, None for the engine's own. `docker_starts` is how many trials may start their
-    containers at the same time, None for as many as the machine has processors.
+    containers at the same time, None for as many as the machine has processors, and at least two.
     """
 
     state_dir: Path = ROOT / ".benchmark"

@@ -1,6 +1,6 @@
 """The Harbor child: one job through Harbor's Python API, its events as JSON lines on a pipe.
 
-Standard input holds one line, the order (`config`, `trials`, `kept`, `provider_keys`), and then stays open: its end
+Standard input holds one line, the order (`config`, `trials`, `kept`, `starts`, `provider_keys`), and then stays open: its end
 means that the parent is gone, and the child stops as on SIGTERM. A trial's end is journalled, durably, before its event
 is sent. The first trial that meets a cause which all others would meet, too, stops the admission of those.
 """
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harbor.job import Job
     from harbor.trial.hooks import TrialHookEvent
 
+    from bench.docker.starts import Starts
     from bench.run.admission import Admission
 
 PR_SET_PDEATHSIG = 1
@@ -112,10 +113,13 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
     from harbor.job import Job
     from harbor.models.job.config import JobConfig
 
+    from bench.docker import marks
+    from bench.docker.starts import Starts
     from bench.run import selected
     from bench.trial import session
 
     session.provide_keys(order["provider_keys"])
+    marks.mark_this_process(Path(os.environ["BUZZBENCH_RUN_DIR"]).parent.parent)
     config = JobConfig.model_validate(order["config"])
     environment = config.environment
     # The command line does this, the API doesn't (HARBOR.md section 1.2).
@@ -128,7 +132,7 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
         _check(job, trials=order["trials"], kept=order["kept"])
         job_dir = Path(config.jobs_dir) / config.job_name
         emit("created", trials=len(job) - order["kept"], selection=selection)
-        _hook(job, job_dir, emit, admission)
+        _hook(job, job_dir, emit, admission, Starts(order["starts"]) if order["starts"] else None)
         await job.run()
     finally:
         await session.close()
@@ -151,7 +155,7 @@ def _check(job: Job, *, trials: int | None, kept: int) -> None:
         )
 
 
-def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission) -> None:
+def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, starts: Starts | None) -> None:
     from bench import records
     from bench.trial import journal, stops
 
@@ -168,6 +172,8 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission) -> None:
     async def on_event(event: TrialHookEvent) -> None:
         name = event.trial_name
         assert name
+        if starts:
+            await starts.on_event(event.event.value, name)
         match event.event.value:
             case "start":
                 admission.begin()

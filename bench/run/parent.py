@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from bench import archive, records
+from bench.docker import leftovers, starts
 from bench.errors import BuzzbenchError, Interrupted, InvalidInput
 from bench.faults import shown
 from bench.files import write_atomically
@@ -51,6 +52,9 @@ def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
     from bench.harborjob import job_config
     from bench.trial.session import write_provisioner
 
+    in_docker = plan.environment == "docker"
+    if in_docker:
+        leftovers.clear(settings.state_dir)
     run_dir = settings.state_dir / "run" / job.name
     if job.name in jobs.running_jobs(settings.state_dir):
         raise InvalidInput.of(f"--job-name {job.name}", "a job of this name is running", "choose another name")
@@ -69,6 +73,7 @@ def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
             "config": job_config(plan, job),
             "trials": job.trials,
             "kept": kept,
+            "starts": starts.most(settings) if in_docker else None,
             "provider_keys": {name: plan.options.environ[name] for name in plan.key_variables},
         }
         with Progress(job.name, None if job.trials is None else job.trials - kept) as progress:

@@ -19,7 +19,8 @@ from harbor.agents.capabilities import AgentCapabilities
 from harbor.environments.base import BaseEnvironment, HealthcheckError
 from harbor.models.agent.context import AgentContext
 
-from bench import __version__
+from bench import __version__, settings
+from bench.docker import marks
 from bench.errors import InvalidInput
 from bench.trial import journal, provisioner
 from bench.trial import session as sessions
@@ -76,6 +77,8 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         for endpoint in terms.team_endpoints(terms.condition()).values():
             api_key(endpoint)
         provisioner.check_stack()
+        if provisioner.given_run_dir() is None:
+            marks.mark_this_process(settings.load().state_dir)
 
     async def set_web_tools_disabled(self, disabled: bool, environment: BaseEnvironment) -> None:
         """The builtin tools have no access to the web of their own, so there is nothing to disable."""
