@@ -1,8 +1,8 @@
 """The Harbor child: one job through Harbor's Python API, its events as JSON lines on a pipe.
 
-Standard input holds one line, the order (`config`, `trials`, `kept`, `starts`, `provider_keys`), and then stays open: its end
-means that the parent is gone, and the child stops as on SIGTERM. A trial's end is journalled, durably, before its event
-is sent. The first trial that meets a cause which all others would meet, too, stops the admission of those.
+Standard input holds one line, the order (`config`, `trials`, `kept`, `starts`, `provider_keys`), and then stays open:
+its end means that the parent is gone, and the child stops as on SIGTERM. A trial's end is journalled, durably, before
+its event is sent. The first trial that meets a cause which all others would meet, too, stops the admission of those.
 """
 
 from __future__ import annotations
