@@ -15,6 +15,7 @@ MACHINES = {3: "i686", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 LOAD, DYNAMIC, INTERPRETER = 1, 2, 3
 END, NEEDED, STRING_TABLE = 0, 1, 5
+DAMAGED = "it is a damaged ELF file"
 PROGRAM_KINDS = (2, 3)
 """`e_type`: executables, and shared objects, which position-independent executables are too."""
 
@@ -48,8 +49,10 @@ def read(path: Path) -> Elf:
         raise NotElf("it is no ELF file")
     try:
         return _read(data)
-    except (struct.error, IndexError, KeyError):
-        raise NotElf("it is a damaged ELF file") from None
+    except NotElf:
+        raise
+    except (struct.error, LookupError, ValueError):
+        raise NotElf(DAMAGED) from None
 
 
 def unfit(path: Path, machine: str) -> str | None:
@@ -101,17 +104,22 @@ def _needed(data: bytes, bits: int, order: str, segments: list[_Segment]) -> Ite
     entries: list[tuple[int, int]] = []
     for segment in segments:
         if segment.kind == DYNAMIC:
-            entries += struct.iter_unpack(word, data[segment.offset : segment.offset + segment.size])
+            content = data[segment.offset : segment.offset + segment.size]
+            if len(content) < segment.size:
+                raise NotElf(DAMAGED)
+            entries += struct.iter_unpack(word, content)
     # What follows the end mark is padding.
     tags = [tag for tag, _ in entries]
     entries = entries[: tags.index(END)] if END in tags else entries
     names = [value for tag, value in entries if tag == NEEDED]
     if not names:
         return
-    strings = next(value for tag, value in entries if tag == STRING_TABLE)
-    loaded = next(s for s in segments if s.kind == LOAD and s.address <= strings < s.address + s.size)
-    for name in names:
-        yield _text(data, strings - loaded.address + loaded.offset + name)
+    strings = dict(entries).get(STRING_TABLE, -1)
+    for loaded in segments:
+        if loaded.kind == LOAD and loaded.address <= strings < loaded.address + loaded.size:
+            yield from (_text(data, strings - loaded.address + loaded.offset + name) for name in names)
+            return
+    raise NotElf(DAMAGED)
 
 
 def _text(data: bytes, place: int) -> str:

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.errors import BuzzbenchError, InvalidInput, MachineLacks
 
@@ -96,12 +97,16 @@ def fetch(into: Path) -> Path:
 
 
 def _workspace_packages(directory: Path, where: str) -> Iterator[str]:
-    for member in _table(directory, where).get("workspace", {}).get("members", []):
-        for path in directory.glob(member):
+    workspace = _table(directory, where).get("workspace", {})
+    members = workspace.get("members", []) if isinstance(workspace, dict) else None
+    if not isinstance(members, list):
+        raise InvalidInput.of(where, f"{directory / 'Cargo.toml'} is no workspace", "give a checkout of Buzz")
+    for member in members:
+        for path in directory.glob(str(member)):
             yield str(_table(path, where).get("package", {}).get("name"))
 
 
-def _table(directory: Path, where: str) -> dict[str, dict[str, list[str]]]:
+def _table(directory: Path, where: str) -> dict[str, Any]:
     file = directory / "Cargo.toml"
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
@@ -141,6 +146,6 @@ def _digest(directory: Path, names: Iterator[str], beside: bytes = b"") -> str:
     digest = hashlib.sha256(beside)
     for name in sorted(names):
         path = directory / name
-        content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
-        digest.update(os.fsencode(name) + b"\0" + hashlib.sha256(content).digest())
+        kind, content = (b"@", os.fsencode(path.readlink())) if path.is_symlink() else (b"=", path.read_bytes())
+        digest.update(os.fsencode(name) + kind + hashlib.sha256(content).digest())
     return digest.hexdigest()
