@@ -107,25 +107,32 @@ def problem(purpose: str, environ: Mapping[str, str] = os.environ, *, instead: s
 
     `purpose` is the option that needs it, such as `--stack compose`, and `instead` what would do without.
     """
+    if found := absence(purpose, environ, instead=instead):
+        return found
+    try:
+        said = docker("compose", "version", "--short").strip()
+    except DockerFailed:
+        return _lacks(purpose, "there is no `docker compose`", "install Docker's Compose plugin", instead)
+    oldest = ".".join(map(str, OLDEST_COMPOSE))
+    if compose_version(said) < OLDEST_COMPOSE:
+        return _lacks(purpose, f"Compose is {said}, and {oldest} is the oldest that will do", "renew it", instead)
+    return None
 
-    def lacks(what: str, fix: str) -> Problem:
-        return Problem(purpose, what, f"{fix}, or use {instead}" if instead else fix, lacks=True)
 
+def absence(purpose: str, environ: Mapping[str, str] = os.environ, *, instead: str = "") -> Problem | None:
+    """That there is no engine, or none that answers; None if there is one. See `problem`."""
     if not shutil.which("docker", path=environ.get("PATH")):
-        return lacks("there is no docker command", "install Docker with its Compose plugin")
+        return _lacks(purpose, "there is no docker command", "install Docker with its Compose plugin", instead)
     try:
         engine()
     except DockerFailed as error:
         what = f"the Docker engine does not answer: {last_line(error.output)}"
-        return lacks(what, "start Docker, or set DOCKER_HOST to an engine that runs")
-    try:
-        said = docker("compose", "version", "--short").strip()
-    except DockerFailed:
-        return lacks("there is no `docker compose`", "install Docker's Compose plugin")
-    oldest = ".".join(map(str, OLDEST_COMPOSE))
-    if compose_version(said) < OLDEST_COMPOSE:
-        return lacks(f"Compose is {said}, and {oldest} is the oldest that will do", "renew it")
+        return _lacks(purpose, what, "start Docker, or set DOCKER_HOST to an engine that runs", instead)
     return None
+
+
+def _lacks(purpose: str, what: str, fix: str, instead: str) -> Problem:
+    return Problem(purpose, what, f"{fix}, or use {instead}" if instead else fix, lacks=True)
 
 
 def compose_version(said: str) -> tuple[int, int]:
