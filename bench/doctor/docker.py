@@ -11,7 +11,7 @@ from bench.doctor.check import Check, Context, Found
 from bench.doctor.machine import ARCHITECTURES
 
 DEFAULT_POOLS = 31
-"""Bridge networks that an engine makes room for unless told otherwise: 15 from 172.17.0.0/16, 16 from 192.168.0.0/20."""
+"""Bridge networks that an engine has room for unless told otherwise: 15 from 172.17.0.0/16, 16 from 192.168.0.0/20."""
 
 WITHOUT = "without it, -e sandbox and the embedded stack run all that needs no image"
 
