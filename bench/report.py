@@ -21,12 +21,12 @@ def report(jobs_dir: Path, names: Sequence[str], *, as_json: bool) -> None:
 
     Raises InvalidInput for what is no job.
     """
-    jobs = [read_job(directory) for directory in _directories(jobs_dir, names)]
+    jobs = [read_job(directory) for directory in directories_of(jobs_dir, names)]
     show(jobs, merged(jobs), as_json=as_json)
 
 
-def _directories(jobs_dir: Path, names: Sequence[str]) -> list[Path]:
-    """The jobs' directories, each once, in the order given; without names the newest."""
+def directories_of(jobs_dir: Path, names: Sequence[str]) -> list[Path]:
+    """The jobs' directories, each once, in the order given; without names the newest. Raises InvalidInput."""
     if not names:
         found = sorted(jobs_dir.glob(f"*/{PLAN}"), key=lambda path: path.stat().st_mtime)
         if not found:

@@ -1,0 +1,233 @@
+"""A job's receipts added up: by agent, role, model and trial, beside the caps that hold. What is unknown stays so.
+
+found = Books(job_dir).read()
+found.total.spend.cost_usd_micros
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bench import planrecord
+from bench.costs import NOTHING, Spend
+from bench.manifest import Limits
+from bench.planrecord import JobPlanRecord
+from bench.records import JOURNAL, RECEIPTS
+from bench.trial import journal
+from bench.trial.journal import AttemptReplaced, AttemptStarted, Journal, TrialEnded
+
+type Receipt = Mapping[str, Any]
+
+UNITS = ("usd_micros", "tokens", "calls")
+
+
+@dataclass(frozen=True)
+class Used:
+    """What calls used. `refused` never went out. `charged_*` is what caps count: None where a call had no bound."""
+
+    spend: Spend = NOTHING
+    refused: int = 0
+    charged_usd_micros: int | None = 0
+    charged_tokens: int | None = 0
+
+    def plus(self, receipt: Receipt) -> Used:
+        """With one more receipt."""
+        if receipt.get("outcome") == "refused":
+            return replace(self, refused=self.refused + 1)
+        return Used(
+            self.spend.plus(receipt),
+            self.refused,
+            _sum(self.charged_usd_micros, receipt.get("charged_usd_micros")),
+            _sum(self.charged_tokens, receipt.get("charged_tokens")),
+        )
+
+    def charged(self, unit: str) -> int | None:
+        """What counts against a cap in that unit."""
+        return {
+            "usd_micros": self.charged_usd_micros,
+            "tokens": self.charged_tokens,
+            "calls": self.spend.calls,
+        }[unit]
+
+
+@dataclass(frozen=True)
+class Cap:
+    """One cap and what was charged against it; None where that is unknown. `name` is the trial's, `agent` one of it."""
+
+    scope: Literal["trial", "agent"]
+    name: str
+    agent: str | None
+    unit: str
+    cap: int
+    charged: int | None
+
+    @property
+    def part(self) -> float | None:
+        """How much of it is used, 1.0 for all; None where that is unknown."""
+        return None if self.charged is None else self.charged / self.cap
+
+
+@dataclass(frozen=True)
+class TrialSpend:
+    """One trial. `state` is its outcome, `running` (it has no end), `replaced`, or `?` where the journal is silent.
+
+    `self_report` is what its agents said, by name, as the trial's metadata has it; empty where none was checked.
+    """
+
+    task: str
+    state: str
+    used: Used
+    agents: Mapping[str, Used]
+    self_report: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class JobSpend:
+    """A whole job. Each grouping adds up to `total`; `caps` begin with the nearest. `running`: a process holds it."""
+
+    directory: Path
+    plan: JobPlanRecord
+    running: bool
+    total: Used
+    agents: Mapping[str, Used]
+    roles: Mapping[str, Used]
+    models: Mapping[str, Used]
+    trials: Mapping[str, TrialSpend]
+    caps: tuple[Cap, ...]
+    planned_trials: int | None
+    warnings: tuple[str, ...]
+
+    @property
+    def ended(self) -> int:
+        """How many trials have ended, and were not replaced since."""
+        return sum(trial.state in ("passed", "failed", "unscored") for trial in self.trials.values())
+
+
+@dataclass
+class Books:
+    """A job's receipts as they come: a second `read` takes in what was added since. Call ids count once, the last."""
+
+    directory: Path
+    _receipts: dict[str, Receipt] = field(default_factory=dict)
+    _offset: int = 0
+    _warnings: list[str] = field(default_factory=list)
+
+    def read(self, *, running: bool = False) -> JobSpend:
+        """The job as its files have it now. What can't be read is named in `warnings`."""
+        self._take_in(running=running)
+        warnings: list[str] = []
+        plan = planrecord.read(self.directory, warnings)
+        book = journal.read(self.directory / JOURNAL)
+        roles = {seat.name: seat.role for seat in plan.roster} | {seat.member: seat.role for seat in plan.roster}
+        receipts = tuple(self._receipts.values())
+        trials = self._trials(receipts, book)
+        return JobSpend(
+            directory=self.directory,
+            plan=plan,
+            running=running,
+            total=_added(receipts, lambda _: "").get("", Used()),
+            agents=_added(receipts, lambda r: str(r.get("agent"))),
+            roles=_added(receipts, lambda r: roles.get(str(r.get("agent"))) or roles.get(str(r.get("member"))) or "?"),
+            models=_added(receipts, lambda r: str(r.get("model") or "none named")),
+            trials=trials,
+            caps=tuple(sorted(_caps(plan, trials), key=lambda cap: -(cap.part or 0))),
+            planned_trials=len(plan.directories) * plan.attempts or None,
+            warnings=(*warnings, *self._warnings, *book.warnings),
+        )
+
+    def _take_in(self, *, running: bool) -> None:
+        """Read on where the last reading ended; a last line that isn't whole yet waits while the job runs."""
+        path = self.directory / RECEIPTS
+        try:
+            with path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        whole = data.rfind(b"\n") + 1 if running else len(data)
+        for line in data[:whole].splitlines():
+            self._take(path, line)
+        self._offset += whole
+
+    def _take(self, path: Path, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            receipt = json.loads(line)
+        except ValueError:
+            receipt = None
+        if not isinstance(receipt, dict):
+            self._warnings.append(f"{path}: a line that is no JSON object (cut off?), passed over")
+            return
+        self._receipts[str(receipt.get("call_id") or len(self._receipts))] = receipt
+
+    def _trials(self, receipts: Iterable[Receipt], book: Journal) -> dict[str, TrialSpend]:
+        used = _added(receipts, lambda r: str(r.get("trial")))
+        agents: dict[str, dict[str, Used]] = {}
+        for (trial, agent), sums in _added(receipts, lambda r: (str(r.get("trial")), str(r.get("agent")))).items():
+            agents.setdefault(trial, {})[agent] = sums
+        states = _states(book)
+        found = {}
+        for name in dict.fromkeys([*states, *used]):
+            begun = book.begun.get(name) or book.replaced.get(name)
+            found[name] = TrialSpend(
+                task=begun.task if begun else name.rpartition("__")[0],
+                state=states.get(name, "?"),
+                used=used.get(name, Used()),
+                agents=agents.get(name, {}),
+                self_report=_self_report(self.directory / name / "result.json"),
+            )
+        return found
+
+
+def _states(book: Journal) -> dict[str, str]:
+    """What became of each trial that the journal knows, by its last word."""
+    states: dict[str, str] = {}
+    for entry in book.entries:
+        match entry:
+            case AttemptStarted():
+                states[entry.trial] = "running"
+            case TrialEnded():
+                states[entry.trial] = entry.outcome
+            case AttemptReplaced():
+                states[entry.trial] = "replaced"
+    return states
+
+
+def _added[K](receipts: Iterable[Receipt], key: Callable[[Receipt], K]) -> dict[K, Used]:
+    sums: dict[K, Used] = {}
+    for receipt in receipts:
+        name = key(receipt)
+        sums[name] = sums.get(name, Used()).plus(receipt)
+    return dict(sorted(sums.items(), key=lambda item: str(item[0])))
+
+
+def _caps(plan: JobPlanRecord, trials: Mapping[str, TrialSpend]) -> Iterable[Cap]:
+    of_trial = Limits(*(plan.budget.get(unit) for unit in UNITS))
+    of_agent = {seat.name: seat.limits for seat in plan.roster}
+    for name, trial in trials.items():
+        for unit in UNITS if trial.state != "replaced" else ():
+            cap: int | None = getattr(of_trial, unit)
+            if cap:
+                yield Cap("trial", name, None, unit, cap, trial.used.charged(unit))
+            for agent, used in trial.agents.items():
+                own: int | None = getattr(of_agent.get(agent, Limits()), unit)
+                if own:
+                    yield Cap("agent", name, agent, unit, own, used.charged(unit))
+
+
+def _self_report(result: Path) -> Mapping[str, Mapping[str, Any]]:
+    """What a trial's agents said that they used (bench.trial.selfreport), by name."""
+    try:
+        told = json.loads(result.read_bytes())["agent_result"]["metadata"]["buzzbench"]["self_report"]
+        return {str(name): facts for name, facts in told.items() if isinstance(facts, dict)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _sum(so_far: int | None, more: Any) -> int | None:
+    return so_far + more if so_far is not None and isinstance(more, int) else None

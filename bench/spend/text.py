@@ -1,0 +1,166 @@
+"""A job's spend for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bench.costs import TOKEN_CLASSES, usd
+from bench.spend.sums import Cap, JobSpend, TrialSpend, Used
+
+MOST_TRIALS, MOST_CAPS = 20, 5
+"""How many are shown to people: the dearest, and the nearest. Programs get all."""
+
+NEAR = 0.8
+"""From this part of a cap on it is called near."""
+
+COLUMNS = ("calls", "unknown", "fresh", "cache read", "cache write", "output", "cost")
+UNITS: Mapping[str, Callable[[int], str]] = {
+    "usd_micros": usd,
+    "tokens": lambda n: f"{n:,} tokens",
+    "calls": lambda n: f"{n:,} calls",
+}
+
+
+def lines(job: JobSpend) -> list[str]:
+    """Tables by role, agent, model and trial, then the caps, then what agents themselves said."""
+    dearest = sorted(job.trials.items(), key=lambda item: _dear(item[1].used))[:MOST_TRIALS]
+    trials = {f"{name} ({trial.state})": trial.used for name, trial in dearest}
+    sections = {"role": job.roles, "agent": job.agents, "model": job.models, "trial": trials, "all": {"": job.total}}
+    shown = ["", headline(job), "", *_table(sections)]
+    if len(job.trials) > MOST_TRIALS:
+        shown.append(f"the {MOST_TRIALS} dearest of {len(job.trials)} trials are shown; --json has all")
+    return [*shown, *_caps(job.caps), *_unknown(job), *_self_reports(job.trials)]
+
+
+def _dear(used: Used) -> tuple[int, int]:
+    return -used.spend.cost_usd_micros, -used.spend.tokens
+
+
+def headline(job: JobSpend) -> str:
+    """One line: which job, what it asked, how far it is, what it used, and its nearest cap."""
+    kind = ""
+    if job.plan.rehearsal or job.plan.replay:
+        kind = f" ({'rehearsal' if job.plan.rehearsal else 'replay'}: no model was asked)"
+    of = f"/{job.planned_trials}" if job.planned_trials else ""
+    spend, nearest = job.total.spend, next(iter(job.caps), None)
+    parts = [
+        f"{job.plan.job}{kind}",
+        f"{job.ended}{of} trials ended{', running' if job.running else ''}",
+        f"{spend.calls:,} call{'' if spend.calls == 1 else 's'}",
+        f"{spend.tokens:,}{_mark(job.total)} tokens",
+        f"{usd(spend.cost_usd_micros)}{_mark(job.total)}",
+    ]
+    if nearest is not None:
+        parts.append(f"nearest cap: {_cap(nearest)}")
+    return "  ".join(parts)
+
+
+def to_json(job: JobSpend) -> dict[str, Any]:
+    """The whole, with integers: micro-dollars and tokens; null is unknown."""
+    return {
+        "job": job.plan.job,
+        "directory": str(job.directory),
+        "running": job.running,
+        "rehearsal": job.plan.rehearsal is not None,
+        "replay": job.plan.replay,
+        "planned_trials": job.planned_trials,
+        "ended_trials": job.ended,
+        "total": _used(job.total),
+        "roles": _all(job.roles),
+        "agents": _all(job.agents),
+        "models": _all(job.models),
+        "trials": {
+            name: {
+                "task": trial.task,
+                "state": trial.state,
+                **_used(trial.used),
+                "agents": _all(trial.agents),
+                "self_report": trial.self_report,
+            }
+            for name, trial in job.trials.items()
+        },
+        "caps": [{**asdict(cap), "part": None if cap.part is None else round(cap.part, 4)} for cap in job.caps],
+        "warnings": list(job.warnings),
+    }
+
+
+def _all(groups: Mapping[str, Used]) -> dict[str, dict[str, Any]]:
+    return {name: _used(used) for name, used in groups.items()}
+
+
+def _used(used: Used) -> dict[str, Any]:
+    charged = {"charged_usd_micros": used.charged_usd_micros, "charged_tokens": used.charged_tokens}
+    return {**asdict(used.spend), "refused_calls": used.refused, **charged}
+
+
+def _table(sections: Mapping[str, Mapping[str, Used]]) -> list[str]:
+    """A row for each name of each section, all in the same columns, the sections apart."""
+    rows: list[tuple[str, ...]] = [("", *COLUMNS)]
+    for what, section in ((what, section) for what, section in sections.items() if section):
+        rows += [(f"{what} {name}".rstrip(), *_cells(used)) for name, used in section.items()]
+        rows.append(("",))
+    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(COLUMNS) + 1)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+
+
+def _cells(used: Used) -> tuple[str, ...]:
+    """A row's cells; `+?` marks a sum that some call is missing from."""
+    spend = used.spend
+    tokens = (f"{getattr(spend, name):,}{_mark(used)}" for name in TOKEN_CLASSES)
+    return (f"{spend.calls:,}", f"{spend.unknown_calls:,}", *tokens, f"{usd(spend.cost_usd_micros)}{_mark(used)}")
+
+
+def _mark(used: Used) -> str:
+    return "+?" if used.spend.unknown_calls else ""
+
+
+def _caps(caps: Sequence[Cap]) -> Iterator[str]:
+    if not caps:
+        yield "no caps hold"
+        return
+    yield "nearest caps"
+    for cap in caps[:MOST_CAPS]:
+        part = cap.part or 0
+        note = "  reached" if part >= 1 else "  near" if part >= NEAR else ""
+        yield f"  {_cap(cap)}{note}"
+    if len(caps) > MOST_CAPS:
+        yield f"  … and {len(caps) - MOST_CAPS} more; --json has all"
+
+
+def _cap(cap: Cap) -> str:
+    """`worker-1 in split__abc: $0.4500 of $0.6000 (75%)`."""
+    who = f"{cap.agent} in {cap.name}" if cap.agent else cap.name
+    show = UNITS[cap.unit]
+    if cap.charged is None or cap.part is None:
+        return f"{who}: an unknown part of {show(cap.cap)}"
+    return f"{who}: {show(cap.charged)} of {show(cap.cap)} ({cap.part:.0%})"
+
+
+def _unknown(job: JobSpend) -> Iterator[str]:
+    calls = job.total.spend.unknown_calls
+    if calls:
+        yield (
+            f"{calls} call{'' if calls == 1 else 's'} ended without a full report (marked +?): the caps count "
+            "what each had reserved"
+        )
+    if job.total.refused:
+        yield f"{job.total.refused} more were refused by the gateway, and never went out"
+
+
+def _self_reports(trials: Mapping[str, TrialSpend]) -> Iterator[str]:
+    """Agents whose own count is missing, or more than 2 % away (public case 23)."""
+    for name, trial in trials.items():
+        for agent, facts in trial.self_report.items():
+            metered = f"{_number(facts, 'metered_input_tokens')} in and {_number(facts, 'metered_output_tokens')} out"
+            if facts.get("verdict") == "missing":
+                yield f"{agent} in {name}: its self-report is missing; the gateway counted {metered}"
+            elif facts.get("verdict") == "differs":
+                said = f"{_number(facts, 'input_tokens')} in and {_number(facts, 'output_tokens')} out"
+                yield f"{agent} in {name}: its self-report differs: {said}; the gateway counted {metered}"
+
+
+def _number(facts: Mapping[str, Any], name: str) -> str:
+    value = facts.get(name)
+    return f"{value:,}" if isinstance(value, int) else "an unknown number"
