@@ -1,0 +1,30 @@
+"""The dataset: sound, and named by its content."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from bench.doctor import data
+from tests.doctor.conftest import Make
+from tests.planning import Project
+
+
+def test_a_sound_dataset_is_counted_and_one_with_faults_points_to_all_of_them(make: Make, home: Project) -> None:
+    home.task("a")
+    assert data.tasks(make()).detail == f"1 sound in {home.tasks}"
+    home.task("b", more='[environment]\ncpus = "many"\n')
+    home.task("c", more="[agent]\ntimeout_sec = -1\n")
+    found = data.tasks(make())
+    assert (found.state, found.fix) == ("fail", f"`inv validate --path {home.tasks}` names all faults")
+    assert "c/task.toml: [agent].timeout_sec: -1 is no number of seconds above 0 (and 1 more)" in found.detail
+
+
+def test_the_digest_names_the_content_and_not_the_place(make: Make, home: Project, tmp_path: Path) -> None:
+    home.task("a")
+    first = data.digest(make()).detail
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(home.tasks, copy)
+    assert data.digest(make(dataset=copy)).detail == first
+    (copy / "a/instruction.md").write_text("Do something else.\n")
+    assert data.digest(make(dataset=copy)).detail != first
