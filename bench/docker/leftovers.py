@@ -12,11 +12,12 @@ import re
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.docker.engine import DockerFailed, docker, inspect
+from bench.docker.engine import DockerFailed, docker
 from bench.docker.marks import PROCESS, PROJECT, STATE, Owner, state_label
 from bench.run import left
 from bench.run.claim import is_claimed
@@ -47,21 +48,20 @@ class Leftover:
         return f"{self.project}: {', '.join(counts)}"
 
 
-@dataclass
-class _Project:
-    things: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    owners: list[Owner | None] = field(default_factory=list)
-    """Of containers with our label; None for one that names no process."""
-
-
 def find(state_dir: Path) -> list[Leftover]:
     """The left-overs of this installation, by name. Changes nothing. Raises DockerFailed."""
-    projects = _projects(state_label(state_dir))
+    things = _things()
+    owners: dict[str, list[Owner | None]] = defaultdict(list)
+    for thing in things["containers"]:
+        if thing.state == state_label(state_dir):
+            owners[thing.project].append(Owner.parse(thing.process))
+    gone = {project for project, found in owners.items() if all(owner and owner.is_gone for owner in found)}
     prefixes = tuple(f"{project_name(trial)}__" for trial in _dead_trials(state_dir))
+    projects = {thing.project for kind in things.values() for thing in kind}
     return [
-        Leftover(name, **{kind: tuple(found) for kind, found in project.things.items()})
-        for name, project in sorted(projects.items())
-        if name.startswith(prefixes) or (project.owners and all(o is not None and o.is_gone for o in project.owners))
+        Leftover(name, **{kind: tuple(t.name for t in found if t.project == name) for kind, found in things.items()})
+        for name in sorted(projects)
+        if name in gone or name.startswith(prefixes)
     ]
 
 
@@ -104,25 +104,35 @@ def project_name(session: str) -> str:
     return re.sub(r"[^a-z0-9_-]", "-", lowered if re.match(r"[a-z0-9]", lowered) else f"0{lowered}")
 
 
-def _projects(ours: str) -> dict[str, _Project]:
-    """Every Compose project of the engine with its things."""
-    projects: dict[str, _Project] = defaultdict(_Project)
-    for container in inspect("container", _ids("container", "ls", "--all")):
-        labels = container["Config"]["Labels"]
-        project = projects[labels[PROJECT]]
-        project.things["containers"].append(container["Id"])
-        if labels.get(STATE) == ours:
-            project.owners.append(Owner.parse(labels.get(PROCESS, "")))
-    for kind, key in (("network", "Id"), ("volume", "Name")):
-        for thing in inspect(kind, _ids(kind, "ls")):
-            projects[thing["Labels"][PROJECT]].things[f"{kind}s"].append(thing[key])
-    for image in inspect("image", _ids("image", "ls")):
-        projects[image["Config"]["Labels"][PROJECT]].things["images"].extend(image["RepoTags"] or [image["Id"]])
-    return projects
+@dataclass(frozen=True)
+class _Thing:
+    name: str
+    project: str
+    state: str = ""
+    process: str = ""
 
 
-def _ids(kind: str, *command: str) -> list[str]:
-    return list(dict.fromkeys(docker(kind, *command, "--quiet", "--filter", f"label={PROJECT}").split()))
+def _things() -> dict[str, list[_Thing]]:
+    """Everything in the engine that belongs to a Compose project, by its kind."""
+    labels = "\t".join(f'{{{{.Label "{label}"}}}}' for label in (PROJECT, STATE, PROCESS))
+    listings = {
+        "containers": ("container", "ls", "--all", "--no-trunc", "--format", f"{{{{.ID}}}}\t{labels}"),
+        "networks": ("network", "ls", "--no-trunc", "--format", f"{{{{.ID}}}}\t{labels}"),
+        "volumes": ("volume", "ls", "--format", f"{{{{.Name}}}}\t{labels}"),
+        "images": ("image", "ls", "--format", "{{.Repository}}:{{.Tag}}\t{{.Repository}}"),
+    }
+    with ThreadPoolExecutor(len(listings)) as pool:
+        said = pool.map(lambda listing: docker(*listing, "--filter", f"label={PROJECT}"), listings.values())
+    texts = zip(listings, said, strict=True)
+    found = {kind: [_Thing(*line.split("\t")) for line in text.splitlines()] for kind, text in texts}
+    known = {thing.project for things in found.values() for thing in things}
+    return {**found, "images": [replace(image, project=_project_of(image, known)) for image in found["images"]]}
+
+
+def _project_of(image: _Thing, known: Collection[str]) -> str:
+    """An image is called after its project and service: of a listing it is the one kind that tells no labels."""
+    repository = image.project
+    return next((name for name in known if repository.startswith(f"{name}-")), repository.rpartition("-")[0])
 
 
 def _dead_trials(state_dir: Path) -> Iterator[str]:
