@@ -109,6 +109,8 @@ class Launch:
         self.output, told = os.pipe()
         alive, self.lifeline = os.pipe()
         go, self._go = os.pipe()
+        # The guard has numbers of one digit for its own use, and would shut what lies there.
+        go = fd.out_of_the_way(go)
         self._errors = os.memfd_create("bwrap-errors")
         self._open = {self.output, self.lifeline, self._go, self._errors}
         os.set_blocking(self.output, False)
