@@ -120,9 +120,12 @@ def read_job(job_dir: Path) -> JobRecord:
     book = journal.read(job_dir / JOURNAL)
     warnings += book.warnings
     trials = []
+    begun, retried = book.begun, book.retried
     for directory in trial_directories(job_dir, without=book.replaced):
         trial = read_trial(directory, plan, spends.pop(directory.name, NOTHING), warnings)
-        trials.append(_not_begun(trial) if book.begun and trial.trial not in book.begun else trial)
+        if trial.trial in retried:
+            trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, "retried")))
+        trials.append(_not_begun(trial) if begun and trial.trial not in begun else trial)
     planned = len(plan.directories) * plan.attempts or _number_of_trials(job_dir)
     replaced = tuple(_replaced(book, spends, kept={trial.trial for trial in trials}))
     unplanned = tuple(trial for trial in trials if not trial.planned)

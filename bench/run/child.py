@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from bench.docker.starts import Starts
     from bench.run.admission import Admission
+    from bench.run.retried import Retries
 
 PR_SET_PDEATHSIG = 1
 """prctl(2)."""
@@ -116,6 +117,7 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
     from bench.docker import marks
     from bench.docker.starts import Starts
     from bench.run import selected
+    from bench.run.retried import Retries
     from bench.trial import session
 
     session.provide_keys(order["provider_keys"])
@@ -132,7 +134,9 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
         _check(job, trials=order["trials"], kept=order["kept"])
         job_dir = Path(config.jobs_dir) / config.job_name
         emit("created", trials=len(job) - order["kept"], selection=selection)
-        _hook(job, job_dir, emit, admission, Starts(order["starts"]) if order["starts"] else None)
+        archive = Path(os.environ["BUZZBENCH_RUN_DIR"]).parent.parent / "archive" / config.job_name
+        retries = Retries(config.retry, archive)
+        _hook(job, job_dir, emit, admission, retries, Starts(order["starts"]) if order["starts"] else None)
         await job.run()
     finally:
         await session.close()
@@ -155,7 +159,7 @@ def _check(job: Job, *, trials: int | None, kept: int) -> None:
         )
 
 
-def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, starts: Starts | None) -> None:
+def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Retries, starts: Starts | None) -> None:
     from bench import records
     from bench.trial import journal, stops
 
@@ -182,6 +186,8 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, starts: Star
             case "end":
                 record = records.read_trial(job_dir / name, records.read_plan(job_dir))
                 records.sync(job_dir / name)
+                assert event.result
+                retries.keep(job_dir / name, event.result)
                 journal.trial_ended(path, trial=name, outcome=record.outcome, at=datetime.now(UTC))
                 emit(
                     "ended",

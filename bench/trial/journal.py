@@ -6,6 +6,7 @@ Each line is one JSON object with `at` (ISO 8601 UTC) and `entry`, the name of o
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,6 +92,12 @@ class Journal:
     def begun(self) -> dict[str, AttemptStarted]:
         """Every attempt that was ever begun, by its trial."""
         return {e.trial: e for e in self.entries if isinstance(e, AttemptStarted)}
+
+    @property
+    def retried(self) -> frozenset[str]:
+        """Trials that Harbor tried again under the same name."""
+        begun = Counter(e.trial for e in self.entries if isinstance(e, AttemptStarted))
+        return frozenset(trial for trial, times in begun.items() if times > 1)
 
     @property
     def replaced(self) -> dict[str, AttemptReplaced]:
