@@ -20,7 +20,7 @@ The same steps give the same names in both runs, as long as both show the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _HEX, _HEX_END = "(?<![0-9a-fA-F])", "(?![0-9a-fA-F])"
@@ -103,17 +103,20 @@ class Names:
 
     def said(self, text: str) -> str:
         """A text of a recorded answer: values that the agent was shown have their names, others stay."""
+        return self.said_in_pieces([text])[0]
 
-        def name(found: re.Match[str]) -> str:
-            kind, value = str(found.lastgroup), found[0]
-            if kind not in PLACED:
-                return self._names.get(value, value)
-            chosen = kind == "duration" and not _MEASURED.search(value)
-            if chosen or value not in self._places[kind]:
-                return value
-            return f"⟨{kind} {self._places[kind].index(value) + 1}⟩"
+    def said_in_pieces(self, pieces: Sequence[str]) -> list[str]:
+        """`said` for a text that came in pieces. A name is whole, in the piece in which its value ends."""
+        return replaced_in_pieces([piece.replace(_BRACKET, _ESCAPED) for piece in pieces], _VALUES, self._quoted)
 
-        return _VALUES.sub(name, text.replace(_BRACKET, _ESCAPED))
+    def _quoted(self, found: re.Match[str]) -> str:
+        kind, value = str(found.lastgroup), found[0]
+        if kind not in PLACED:
+            return self._names.get(value, value)
+        chosen = kind == "duration" and not _MEASURED.search(value)
+        if chosen or value not in self._places[kind]:
+            return value
+        return f"⟨{kind} {self._places[kind].index(value) + 1}⟩"
 
     def spoken(self, text: str) -> str:
         """A recorded answer's text in this run's values. A name that has none here stays, readable."""
@@ -153,6 +156,25 @@ class Names:
             places = self._places[kind]
             return places[int(number) - 1] if int(number) <= len(places) else whole
         return self._values.get(whole, whole)
+
+
+def replaced_in_pieces(
+    pieces: Sequence[str], pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]
+) -> list[str]:
+    """The pieces of a text with what the pattern finds in the whole of it replaced, in the piece where it ends."""
+    whole, out, begin, at = "".join(pieces), [], 0, 0
+    found = pattern.finditer(whole)
+    match = next(found, None)
+    for piece in pieces:
+        end, text = begin + len(piece), ""
+        while match is not None and match.end() <= end:
+            text += whole[at : match.start()] + replacement(match)
+            at, match = match.end(), next(found, None)
+        # What of a match that goes on is here is put with the rest of it.
+        until = end if match is None else max(at, min(end, match.start()))
+        out.append(text + whole[at:until])
+        begin, at = end, until
+    return out
 
 
 type Texts = Callable[[str], str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from bench.files import write_atomically
-from bench.gateway import cassette, upkeep
+from bench.gateway import cassette, streams, upkeep
 from bench.gateway.cassette import Address, Answer, Header, Timing
 from bench.gateway.listener import Listener
 from bench.gateway.normalise import Names, mapped
@@ -168,14 +168,21 @@ class Tape:
     def named(self, given: Given) -> Answer:
         """An upstream's answer with names."""
         headers = {name: given.headers[name] for name in KEPT_HEADERS if name in given.headers}
+        text = given.body.decode(errors="replace")
+        if headers.get("content-type", "").startswith("text/event-stream"):
+            events = streams.named(text, self._pieces, self._names.reference_shown)
+            return Answer(given.status, headers, chunks=events)
         try:
             parsed = orjson.loads(given.body)
         except orjson.JSONDecodeError:
-            return Answer(given.status, headers, text=self._text(given.body.decode(errors="replace")))
+            return Answer(given.status, headers, text=self._text(text))
         return Answer(given.status, headers, json=mapped(parsed, self._text, self._names.reference_shown))
 
     def _text(self, text: str) -> str:
-        return self._names.said(self.redact(text))
+        return self._pieces([text])[0]
+
+    def _pieces(self, pieces: Sequence[str]) -> list[str]:
+        return self._names.said_in_pieces(self.redact.in_pieces(pieces))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
+
+from bench.gateway.normalise import replaced_in_pieces
 
 SECRET = "[secret]"  # noqa: S105  (what stands for one)
 
@@ -39,6 +41,10 @@ class Redaction:
 
     def __call__(self, text: str) -> str:
         return self._found.sub(SECRET, text)
+
+    def in_pieces(self, pieces: Sequence[str]) -> list[str]:
+        """The pieces of one text without secrets, also those that run over several."""
+        return replaced_in_pieces(pieces, self._found, lambda _: SECRET)
 
 
 def _forms(secret: str) -> set[str]:

@@ -17,7 +17,7 @@ import orjson
 from multidict import CIMultiDict
 
 from bench.endpoints import Dialect
-from bench.gateway import conversation, difference
+from bench.gateway import conversation, difference, streams
 from bench.gateway.cassette import Address, Answer, Call, Cassette
 from bench.gateway.listener import Listener
 from bench.gateway.normalise import mapped
@@ -198,8 +198,11 @@ class Part:
     def _spoken(self, answer: Answer) -> Given:
         if answer.failed is not None:
             raise UpstreamFailed(answer.status, answer.failed, sent=answer.sent)
+        text, reference = self._names.spoken, self._names.reference_spoken
         if answer.text is not None:
-            body = self._names.spoken(answer.text).encode()
+            body = text(answer.text).encode()
+        elif answer.chunks is not None:
+            body = "".join(streams.spoken(answer.chunks, text, reference)).encode()
         else:
-            body = orjson.dumps(mapped(answer.json, self._names.spoken, self._names.reference_spoken))
+            body = orjson.dumps(mapped(answer.json, text, reference))
         return Given(answer.status, CIMultiDict(answer.headers), body, time.monotonic())
