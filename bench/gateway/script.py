@@ -15,10 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, m
 
 from bench.errors import InvalidInput, Problem
 
-PLACEHOLDERS = ("agent", "member", "index", "user", "event")
-"""The names that `{{…}}` may hold."""
+PLACEHOLDERS = ("agent", "member", "index", "user", "event", "event: <text>", "sent")
+"""What `{{…}}` may hold."""
 
 PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}")
+
+EVENT_WITH = re.compile(r"event:\s*(.+)")
+"""`{{event: <text>}}` is the newest event shown whose block contains the text."""
 
 type Text = Annotated[str, Field(min_length=1)]
 type Seconds = Annotated[float, Field(ge=0, le=600, strict=False)]
@@ -146,7 +149,7 @@ def _faults(script: Script, where: str) -> Iterator[Problem]:
                     f"{path}.on", "waits for results, but no step before it calls a tool", "use `on: message`"
                 )
             for found in sorted(set(_placeholders(step.model_dump(exclude_unset=True)))):
-                if found not in PLACEHOLDERS:
+                if found not in PLACEHOLDERS and not EVENT_WITH.fullmatch(found):
                     yield Problem(path, f"{found!r} is no placeholder", f"known are {', '.join(PLACEHOLDERS)}")
 
 

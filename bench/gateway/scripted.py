@@ -14,11 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from bench.gateway.script import PLACEHOLDER, Item, Step
+from bench.gateway.script import EVENT_WITH, PLACEHOLDER, Item, Step
 
 _BLOCK = re.compile(r"^(?:\[Buzz event: .*\]|--- Event \d+ ---)[ \t]*$", re.MULTILINE)
 _EVENT_ID = re.compile(r"^Event ID: ([0-9a-f]{64})[ \t]*$", re.MULTILINE)
 _CONTENT = re.compile(r"^Content:", re.MULTILINE)
+_SENT = re.compile(r"^(?:sent|posted), Event ID: ([0-9a-f]{64})|\"event_id\":\s*\"([0-9a-f]{64})\"", re.MULTILINE)
+"""What `send_message` says, and what `buzz messages send` prints (BUZZ.md section 3)."""
 _SHOWN_CHARACTERS = 200
 
 WAITING = "waiting"
@@ -122,12 +124,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an agent is: the next step, which of its expectations are met, what is shown but not judged."""
+    """How far an agent is: the next step, which of its expectations are met, what is shown but not judged.
+
+    `events` are all that were shown, `sent` is the id of the agent's own last message.
+    """
 
     step: int = 0
     met: frozenset[int] = frozenset()
     inbox: tuple[Block, ...] = ()
     events: tuple[Block, ...] = field(default=(), repr=False)
+    sent: str | None = None
     fault: Fault | None = None
 
 
@@ -162,7 +168,7 @@ class _Exhausted(Exception):
 
 
 def _note(progress: Progress, shown: Shown) -> Progress:
-    """The progress with the new messages; an event that is shown again is not new."""
+    """The progress with the new messages and results; an event that is shown again is not new."""
     known = {block.event for block in progress.events}
     inbox, events = list(progress.inbox), list(progress.events)
     for text in shown.messages:
@@ -173,7 +179,8 @@ def _note(progress: Progress, shown: Shown) -> Progress:
                 known.add(block.event)
                 inbox.append(block)
                 events.append(block)
-    return replace(progress, inbox=tuple(inbox), events=tuple(events))
+    sent = [found[1] or found[2] for text in shown.results for found in _SENT.finditer(text)]
+    return replace(progress, inbox=tuple(inbox), events=tuple(events), sent=sent[-1] if sent else progress.sent)
 
 
 def _take(part: Part, progress: Progress, shown: Shown) -> tuple[Progress, Reply]:
@@ -267,12 +274,16 @@ def _action(part: Part, progress: Progress, step: Step, item: Item) -> Action:
 def _answered(part: Part, progress: Progress, step: Step, reply: bool | str) -> str | None:
     if reply is False:
         return None
-    wanted = "" if reply is True else _fill(part, progress, step, reply)
+    return _event(part, progress, step, "answers", "" if reply is True else _fill(part, progress, step, reply))
+
+
+def _event(part: Part, progress: Progress, step: Step, does: str, wanted: str) -> str:
+    """The id of the newest event shown whose block contains a text."""
     for block in reversed(progress.events):
         if wanted in block.text:
-            return block.event
+            return str(block.event)
     what = f"an event with {wanted!r}" if wanted else "an event"
-    raise _Mismatch(f"step {step.name!r} of {part.agent} answers {what}, but none was shown")
+    raise _Mismatch(f"step {step.name!r} of {part.agent} {does} {what}, but none was shown")
 
 
 def _fill(part: Part, progress: Progress, step: Step, text: str) -> str:
@@ -280,9 +291,13 @@ def _fill(part: Part, progress: Progress, step: Step, text: str) -> str:
 
     def value(found: re.Match[str]) -> str:
         if found[1] == "event":
-            if not progress.events:
-                raise _Mismatch(f"step {step.name!r} of {part.agent} names an event, but none was shown")
-            return str(progress.events[-1].event)
+            return _event(part, progress, step, "names", "")
+        if with_text := EVENT_WITH.fullmatch(found[1]):
+            return _event(part, progress, step, "names", with_text[1])
+        if found[1] == "sent":
+            if progress.sent is None:
+                raise _Mismatch(f"step {step.name!r} of {part.agent} names its own message, but has sent none")
+            return progress.sent
         return values[found[1]]
 
     return PLACEHOLDER.sub(value, text)

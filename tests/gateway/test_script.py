@@ -49,7 +49,7 @@ def test_a_good_script_has_no_problems_and_survives_the_wire() -> None:
         ),
         (
             STEP % "do: [{run: 'echo {{foo}}'}]",
-            "f.yaml: w[0]: 'foo' is no placeholder; known are agent, member, index, user, event",
+            "f.yaml: w[0]: 'foo' is no placeholder; known are agent, member, index, user, event, event: <text>, sent",
         ),
         (
             "w: [{name: a, do: [{say: x}]}, {name: a, do: [{say: x}]}]",

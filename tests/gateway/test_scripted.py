@@ -247,9 +247,45 @@ def test_a_mention_during_a_turn_waits_for_its_step() -> None:
         ("send: {text: x, reply: true}", "step 'a' of w answers an event, but none was shown"),
         ("send: {text: x, reply: B}", "step 'a' of w answers an event with 'B', but none was shown"),
         ("run: '{{event}}'", "step 'a' of w names an event, but none was shown"),
+        ("run: '{{event: B}}'", "step 'a' of w names an event with 'B', but none was shown"),
+        ("run: '{{sent}}'", "step 'a' of w names its own message, but has sent none"),
     ],
 )
 def test_an_event_that_was_never_shown_is_a_mismatch(item: str, reason: str) -> None:
     script = load_script("w: [{name: a, do: [{%s}]}]" % item, "s")  # noqa: UP031
     _, fault = advance(Part("w", "w", "user", script.steps_for("w", "w")), Progress(), Shown(("plain text",)))
     assert fault == Fault("script_mismatch", reason)
+
+
+POINTS = """
+w:
+  - name: ask
+    do: [{send: {text: one}}, {send: {text: two}}]
+  - name: point
+    expect: [berth 4]
+    do:
+      - tool: {react: {event_id: "{{event: berth 4}}", emoji: "x"}}
+      - tool: {edit_message: {event_id: "{{ sent }}", text: "{{event}}"}}
+"""
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        (f"sent, Event ID: {event(8)}; mentioned: nobody", f"sent, Event ID: {event(9)}; mentioned: orch"),
+        (f'{{"accepted": true, "event_id": "{event(9)}", "message": ""}}',),
+    ],
+    ids=["builtin", "buzz"],
+)
+def test_a_step_can_point_at_a_certain_message_and_at_the_agents_own_last_one(results: tuple[str, ...]) -> None:
+    script = load_script(POINTS, "s")
+    part = Part("w", "w", "user", script.steps_for("w", "w"))
+    progress, _ = advance(part, Progress(), Shown(("begin",)))
+    progress, _ = advance(part, progress, Shown((), results))
+    shown = block(1, "berth 3"), block(2, "berth 4 and more"), block(3, "berth 5")
+    _, reply = advance(part, progress, Shown(shown, (f"Event ID: {event(5)}\nContent: read, not sent",)))
+    assert isinstance(reply, Reply)
+    assert reply.actions == (
+        Call("react", {"event_id": event(2), "emoji": "x"}),
+        Call("edit_message", {"event_id": event(9), "text": event(3)}),
+    )
