@@ -8,7 +8,6 @@ if its name begins with that of a trial in a job's journal whose run is gone. No
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections import defaultdict
@@ -18,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.docker.engine import DockerFailed, docker
-from bench.docker.marks import PROCESS, PROJECT, STATE, Owner, state_label
+from bench.docker.marks import PROCESS, PROJECT, STATE, Owner, project_name, state_label
 from bench.run import left
 from bench.run.claim import is_claimed
 from bench.trial import journal
@@ -96,12 +95,6 @@ def clear(state_dir: Path) -> None:
         print(f"removing what a killed run left: {leftover}", file=sys.stderr)
     for line in remove(found):
         print(f"could not be removed: {line}", file=sys.stderr)
-
-
-def project_name(session: str) -> str:
-    """The Compose project of Harbor's environment of that session id (its Docker environment makes it so)."""
-    lowered = session.lower()
-    return re.sub(r"[^a-z0-9_-]", "-", lowered if re.match(r"[a-z0-9]", lowered) else f"0{lowered}")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,12 @@ STATE_VARIABLE, PROCESS_VARIABLE = "BUZZBENCH_STATE_LABEL", "BUZZBENCH_PROCESS_L
 def state_label(state_dir: Path) -> str:
     """Names the installation: the state directory's path, which also tells a person whose data these are."""
     return str(state_dir.absolute())
+
+
+def project_name(session: str) -> str:
+    """The Compose project of Harbor's environment of that session id (its Docker environment makes it so)."""
+    lowered = session.lower()
+    return re.sub(r"[^a-z0-9_-]", "-", lowered if re.match(r"[a-z0-9]", lowered) else f"0{lowered}")
 
 
 def mark_this_process(state_dir: Path) -> None:
