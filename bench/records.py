@@ -22,6 +22,7 @@ from bench.outcome import Fault, Outcome, classify, facts_from
 from bench.planrecord import JobPlanRecord
 from bench.settings import ROOT
 from bench.trial import journal
+from bench.trial.environments import FAULT_FILE
 from bench.trial.journal import JobStopped, Journal
 
 PLAN, JOURNAL, RECEIPTS = planrecord.FILE_NAME, journal.FILE_NAME, "buzzbench-receipts.jsonl"
@@ -169,6 +170,8 @@ def read_trial(
     except JudgeError as error:
         # The task's fault, not the team's: nobody can say what the evidence is worth.
         facts = replace(facts, fault=facts.fault or Fault("judge", str(error)))
+    if facts.fault is None and (noted := _json(trial_dir / FAULT_FILE)):
+        facts = replace(facts, fault=Fault(str(noted.get("kind")), str(noted.get("reason"))))
     planned = plan.holds(task, _source_of(result, task))
     return TrialRecord(trial_dir.name, task, classify(facts), _seconds(result), spend, planned)
 

@@ -162,6 +162,7 @@ def _check(job: Job, *, trials: int | None, kept: int) -> None:
 def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Retries, starts: Starts | None) -> None:
     from bench import records
     from bench.trial import journal, stops
+    from bench.trial.environments import note_if_gone
 
     path = job_dir / journal.FILE_NAME
 
@@ -184,6 +185,8 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
                 journal.attempt_started(path, trial=name, task=event.task_name, at=datetime.now(UTC))
                 emit("phase", trial=name, task=event.task_name, phase="start")
             case "end":
+                if starts and event.result.exception_info:
+                    await asyncio.to_thread(note_if_gone, job_dir / name)
                 record = records.read_trial(job_dir / name, records.read_plan(job_dir))
                 records.sync(job_dir / name)
                 assert event.result

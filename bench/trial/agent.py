@@ -26,6 +26,7 @@ from bench.trial import journal, provisioner
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit
 from bench.trial.ends import End, of_error
+from bench.trial.environments import EngineGone, Watched, check_usable
 from bench.trial.play import Play, Stage, Task
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
@@ -98,15 +99,21 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
             journal.attempt_started(path, trial=name, task=_task_name(task_dir), at=datetime.now(UTC))
         try:
             task = self._task(instruction, task_dir)
+            with timings.step("environment"):
+                await check_usable(environment)
             with timings.step("session"):
                 session = await sessions.of(job_dir, self._terms)
         except Exception as error:
             end = of_error(error)
             context.metadata = unstarted(self._terms, end, timings)
             raise HealthcheckError(_message(end)) from error
-        stage = Stage(session, environment, self.logs_dir, self.version(), self.logger)
+        watched = Watched(environment)
+        stage = Stage(session, watched, self.logs_dir, self.version(), self.logger)
         report = Report(context, session.condition, self._terms, timings)
         end = await Play(stage, task, report, timings).run()
+        if watched.gone and end.fault is None:
+            end = of_error(EngineGone(watched.gone))
+            report.end(end)
         if end.fault is not None:
             await self._after_fault(end, job_dir, session)
             raise HealthcheckError(_message(end))

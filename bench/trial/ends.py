@@ -15,6 +15,7 @@ from bench.gateway.protocol import Notice
 from bench.harness.bounds import TeamEnded
 from bench.harness.models import GatewayUnreachable, ModelFailed
 from bench.outcome import Fault
+from bench.trial.environments import EngineGone, EnvironmentUnusable
 from bench.trial.provision import ProvisioningFailed
 
 LABELS = {"deadline": "agent_timeout", "budget": "budget", "loop": "loop"}
@@ -76,6 +77,10 @@ def of_error(error: BaseException) -> End:
             return fault("relay_gone", str(error))
         case RelayRefused() | ProvisioningFailed():
             return fault("provisioning", str(error))
+        case EngineGone():
+            return fault("engine_gone", str(error))
+        case EnvironmentUnusable():
+            return fault("environment_unusable", str(error))
         case BuzzbenchError():
             return fault("setup", str(error))
         case _:
