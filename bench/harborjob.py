@@ -70,10 +70,10 @@ def overrides(plan: Plan) -> dict[str, int]:
 
 
 def environment_kwargs(plan: Plan, job: JobPlan) -> dict[str, Any]:
-    """The environment's arguments. In the sandbox a task's network is the host's, but never for a real model."""
+    """The environment's arguments. In the sandbox the network of tasks and real agents is the host's, never for a model."""
     if plan.environment != "sandbox":
         return dict(plan.extras.environment_kwargs)
-    wanted = plan.modelless and any(network_refusal(task.network_modes) for task in job.tasks)
+    wanted = plan.modelless and (plan.needs_agents or any(network_refusal(task.network_modes) for task in job.tasks))
     return {"network": "host"} if wanted else {}
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 type Kind = Literal["orchestrator", "worker"]
 type Harness = Literal["builtin", "buzz-agent", "goose", "codex"]
 
-RUNNABLE_HARNESSES = frozenset({"builtin"})
+REAL_HARNESSES = frozenset({"buzz-agent"})
+"""Those that run as real processes in the task's environment."""
+
+RUNNABLE_HARNESSES = frozenset({"builtin", *REAL_HARNESSES})
 """The harnesses that can run here; a condition with another one can be planned, hashed and dry-run only."""
 
 
@@ -61,7 +64,8 @@ class Price:
 class Agent:
     """One agent of a team: `worker-2` is the second of the member `worker`; a lone one keeps the bare id.
 
-    `prompt`, `persona` and `skills` are the texts themselves, already checked against their hashes.
+    `prompt`, `persona` and `skills` are the texts themselves, already checked against their hashes. `platform_prompt`
+    keeps Buzz's own guide in a real agent's system prompt.
     """
 
     name: str
@@ -80,6 +84,7 @@ class Agent:
     thinking_effort: str | None = None
     limits: Limits = Limits()
     concurrency: int = 1
+    platform_prompt: bool = True
 
 
 @dataclass(frozen=True)
@@ -178,4 +183,5 @@ def _expand(member: Member, texts: Texts) -> Iterator[Agent]:
             thinking_effort=generation.thinking_effort,
             limits=member.budget.limits(),
             concurrency=member.concurrency,
+            platform_prompt=member.include_platform_prompt,
         )

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-OWN_ENDS = frozenset({"agent_timeout", "budget", "loop"})
+OWN_ENDS = frozenset({"agent_timeout", "budget", "loop", "agents_died"})
 """Labels of ends that are the team's own doing."""
 
 VERIFIER_WROTE_NOTHING = frozenset({"RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError"})

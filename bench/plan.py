@@ -141,9 +141,11 @@ def make(options: Options) -> Plan:
     jobs = plan_jobs.make(options, selection, condition, faults)
     faults += checks.combination_problems(options.upload, rehearsal, options.gui, stack)
     tasks = selection.tasks if selection else ()
+    modelless = scripted or options.agent is not None
     if environment == "sandbox":
-        faults += checks.sandbox_problems(tasks, modelless=scripted or options.agent is not None)
+        faults += checks.sandbox_problems(tasks, modelless=modelless)
     if condition:
+        faults += checks.real_agent_problems(tasks, condition, environment, modelless=modelless)
         faults += checks.deadline_problems(tasks, condition, harbors.config)
         if rehearsal:
             faults += checks.script_problems(tasks, rehearsal, condition)

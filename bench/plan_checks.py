@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from bench.dataset import Task
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, Problem
 from bench.faults import shown
-from bench.manifest import RUNNABLE_HARNESSES, Condition
+from bench.manifest import REAL_HARNESSES, RUNNABLE_HARNESSES, Condition
 from bench.nearest import did_you_mean
 from bench.upload import problem as upload_problem
 
@@ -103,6 +103,26 @@ def sandbox_problems(tasks: Sequence[Task], *, modelless: bool) -> Iterator[Prob
             yield Problem(task.name, reason, "use another environment, such as -e docker")
 
 
+def real_agent_problems(
+    tasks: Sequence[Task], condition: Condition, environment: str, *, modelless: bool
+) -> Iterator[Problem]:
+    """What real agents can't do: share a team with others, or reach relay and gateway without a network."""
+    if len(condition.harnesses) > 1:
+        what = f"mixes agents of harness {_listed(condition.harnesses)}"
+        yield Problem(condition.name, what, "give all members one: another harness is another condition")
+    if REAL_HARNESSES.isdisjoint(condition.harnesses):
+        return
+    if environment == "sandbox" and not modelless:
+        what = "its agents would need a network there, which the sandbox gives no real model"
+        yield Problem(condition.name, what, "use another environment, such as -e docker")
+        return
+    for task in tasks:
+        mode = next((mode for mode in task.network_modes if mode not in (None, "public")), None)
+        if mode:
+            what = f"declares network_mode {mode!r}, in which real agents reach neither relay nor gateway"
+            yield Problem(task.name, what, "use a condition of builtin agents")
+
+
 def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Variables of keys that are not set, with the endpoints that need them."""
     missing: dict[str, list[str]] = {}
@@ -146,5 +166,5 @@ def machine_problems(
             yield found
 
 
-def _listed(names: Sequence[str] | set[str]) -> str:
+def _listed(names: Collection[str]) -> str:
     return ", ".join(sorted(names))

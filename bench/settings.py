@@ -38,6 +38,7 @@ ENVIRONMENT = {
     "buzz_source": "BUZZBENCH_BUZZ_SOURCE",
     "xbuild_image": "BUZZBENCH_XBUILD_IMAGE",
     "xbuild_arch": "BUZZBENCH_XBUILD_ARCH",
+    "agent_programs": "BUZZBENCH_AGENT_PROGRAMS",
 }
 
 
@@ -47,6 +48,7 @@ class Settings:
 
     `buzz_source` is a checkout of Buzz; None stands for a clone of the public repository. `xbuild_arch` is that of the
     agents' binaries, as Docker names it, or a whole target triple; None stands for the Docker engine's.
+    `agent_programs` is a directory that holds them already; None stands for what is built.
 
     Of the compose stack: `postgres_port` and `metrics_port` are its ports on the loopback address; `compose_project`
     None stands for a name found at the first `up`; an image None for the one in compose/compose.yaml; `bridge` is the
@@ -73,6 +75,7 @@ class Settings:
     buzz_source: Path | None = None
     xbuild_image: str = "rust:1.98-alpine"
     xbuild_arch: str | None = None
+    agent_programs: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -123,7 +126,7 @@ def load(
 
 def _convert(name: str, given: Any) -> Any:
     match name:
-        case "state_dir" | "jobs_dir" | "pg_bin" | "buzz_source":
+        case "state_dir" | "jobs_dir" | "pg_bin" | "buzz_source" | "agent_programs":
             return Path(str(given)).expanduser().absolute()
         case "relay_port" | "gateway_port" | "postgres_port" | "metrics_port":
             lowest = 0 if name == "gateway_port" else 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.errors import BuzzbenchError, MachineLacks
+from bench.harborjob import environment_kwargs
 from bench.plan import Plan
 from bench.settings import ROOT
 from tests.planning import NOW, Project, project
@@ -164,12 +165,45 @@ def test_the_ways_on_that_are_named_lead_on(both: Project) -> None:
     assert both.plan(rehearsal=True).key_variables == ()
 
 
-def test_real_agents_can_be_planned_but_not_run_yet(both: Project) -> None:
+def real_team(project: Project, harness: str = "buzz-agent") -> Path:
+    data = project.team()
+    for member in data["roster"]:
+        member["harness"] = harness
+    return project.manifest(data)
+
+
+def test_agents_of_other_programs_can_be_planned_but_not_run_yet(both: Project) -> None:
     with pytest.raises(MachineLacks) as caught:
-        both.plan(dry_run=False, rehearsal=False, environ={"ANTHROPIC_API_KEY": "x"})
+        both.plan(dry_run=False, rehearsal=False, manifest=real_team(both, "goose"), environ={"ANTHROPIC_API_KEY": "x"})
     assert str(caught.value) == (
-        "tb-cobol-sonnet46-2haiku45: agents of harness buzz-agent can't run yet, only be dry-run; "
+        "team: agents of harness goose can't run yet, only be dry-run; "
         "use harness: builtin, as manifests/builtin-lead-two-workers.yaml does"
+    )
+
+
+def test_a_team_has_one_harness(both: Project) -> None:
+    data = both.team()
+    data["roster"][0]["harness"] = "buzz-agent"
+    assert refused(both, manifest=both.manifest(data)) == (
+        "team: mixes agents of harness builtin, buzz-agent; give all members one: another harness is another condition"
+    )
+
+
+def test_real_agents_get_a_network_in_the_sandbox_for_a_script_alone(both: Project) -> None:
+    team = real_team(both)
+    planned = both.plan(manifest=team, include=("a",))
+    assert environment_kwargs(planned, planned.jobs[0]) == {"network": "host"}
+    assert refused(both, manifest=team, rehearsal=False, environment="sandbox") == (
+        "team: its agents would need a network there, which the sandbox gives no real model; "
+        "use another environment, such as -e docker"
+    )
+
+
+def test_real_agents_can_do_no_task_without_a_network(both: Project) -> None:
+    both.task("alone", more='[environment]\nnetwork_mode = "no-network"\n')
+    assert refused(both, manifest=real_team(both), include=("alone",)) == (
+        "buzz/alone: declares network_mode 'no-network', in which real agents reach neither relay nor gateway; "
+        "use a condition of builtin agents"
     )
 
 
@@ -196,10 +230,11 @@ def test_a_budget_that_nobody_holds_to_is_refused(both: Project) -> None:
 
 
 def test_input_and_machine_faults_are_told_together_as_faults_of_the_input(both: Project) -> None:
-    message = refused(both, dry_run=False, rehearsal=False, attempts="0", environ={"ANTHROPIC_API_KEY": "x"})
+    given = {"manifest": real_team(both, "goose"), "environ": {"ANTHROPIC_API_KEY": "x"}}
+    message = refused(both, dry_run=False, rehearsal=False, attempts="0", **given)
     assert message.splitlines() == [
         "--attempts/-k: 0 is not a whole number from 1 to 999999",
-        "tb-cobol-sonnet46-2haiku45: agents of harness buzz-agent can't run yet, only be dry-run; "
+        "team: agents of harness goose can't run yet, only be dry-run; "
         "use harness: builtin, as manifests/builtin-lead-two-workers.yaml does",
     ]
 

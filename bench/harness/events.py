@@ -14,6 +14,11 @@ CREATE_CHANNEL, ADD_MEMBER, REMOVE_MEMBER = 9007, 9000, 9001
 ADDED_NOTICE, REMOVED_NOTICE = 44100, 44101
 
 
+def is_ephemeral(event: Event) -> bool:
+    """Whether nobody stores it (NIP-01): presence, typing."""
+    return 20000 <= int(event["kind"]) < 30000
+
+
 def thread_of(event: Event) -> tuple[str | None, str | None]:
     """(root, parent) of a message; the root of a direct reply is its parent; (None, None) outside threads."""
     marked = {tag[3]: tag[1] for tag in event["tags"] if len(tag) > 3 and tag[0] == "e"}

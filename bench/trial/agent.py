@@ -21,18 +21,20 @@ from harbor.models.agent.context import AgentContext
 
 from bench import __version__, settings
 from bench.docker import marks
-from bench.errors import InvalidInput
+from bench.errors import InvalidInput, MachineLacks
+from bench.manifest import REAL_HARNESSES
 from bench.trial import journal, provisioner
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit
 from bench.trial.ends import End, of_error
 from bench.trial.environments import EngineGone, Watched, check_usable
-from bench.trial.play import Play, Stage, Task
+from bench.trial.play import Play, Task
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
-from bench.trial.team import Script
+from bench.trial.stage import Stage
 from bench.trial.terms import Terms, api_key
 from bench.trial.timings import Timings
+from bench.trial.tokens import Script
 
 
 class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
@@ -85,7 +87,24 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         """The builtin tools have no access to the web of their own, so there is nothing to disable."""
 
     async def setup(self, environment: BaseEnvironment) -> None:
-        """Nothing is installed: the agents run on the host and act through `exec`."""
+        """Bring in what real agents run; those on the host need nothing. Raises HealthcheckError."""
+        try:
+            if not REAL_HARNESSES.isdisjoint(self._terms.condition().harnesses):
+                await self._install(environment)
+        except Exception as error:
+            raise HealthcheckError(_message(of_error(error))) from error
+
+    async def _install(self, environment: BaseEnvironment) -> None:
+        from bench.harness.buzz import programs
+
+        job = self.logs_dir.parent.parent.name
+        directory = provisioner.load_provisioner(provisioner.run_dir_of(job)).agent_programs
+        if directory is None:
+            raise MachineLacks.of(
+                self._terms.condition().name, "its agents' programs are not there", "run `inv xbuild`"
+            )
+        found = programs.load(Path(directory), forwarder=environment.type() != "sandbox")
+        await programs.install(environment, found)
 
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         """Play the trial. Raises HealthcheckError where it can't be judged."""

@@ -13,12 +13,20 @@ from bench.errors import BuzzbenchError
 from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Notice
 from bench.harness.bounds import TeamEnded
+from bench.harness.buzz.crew import AgentsNotReady
+from bench.harness.buzz.programs import InstallFailed
 from bench.harness.models import GatewayUnreachable, ModelFailed
 from bench.outcome import Fault
 from bench.trial.environments import EngineGone, EnvironmentUnusable
 from bench.trial.provision import ProvisioningFailed
 
-LABELS = {"deadline": "agent_timeout", "budget": "budget", "loop": "loop"}
+LABELS = {
+    "deadline": "agent_timeout",
+    "budget": "budget",
+    "loop": "loop",
+    "agents_died": "agents_died",
+    "environment_lost": "environment_lost",
+}
 """The label of an end that is the team's own doing."""
 
 JOB_BUDGET = "Buzzbench budget: the job "
@@ -56,8 +64,13 @@ def fault(kind: str, reason: str) -> End:
     return End("fault", reason, Fault(kind, reason))
 
 
-def of_notice(notice: Notice) -> End | None:
-    """The end that a notice of the gateway means, None where the trial goes on."""
+def of_notice(notice: Notice, *, budgets: bool = False) -> End | None:
+    """The end that a notice of the gateway means, None where the trial goes on.
+
+    `budgets`: a refusal for a cap is an end, which agents on the host learn from the answer of their own call.
+    """
+    if notice.kind == "budget" and budgets:
+        return _of_budget(f"Buzzbench budget: {notice.reason}")
     if notice.kind not in FATAL_NOTICES:
         return None
     who = f"{notice.agent}: " if notice.agent else ""
@@ -75,6 +88,8 @@ def of_error(error: BaseException) -> End:
             return fault("gateway_lost", str(error))
         case RelayGone():
             return fault("relay_gone", str(error))
+        case AgentsNotReady() | InstallFailed():
+            return fault("agents_not_ready", str(error))
         case RelayRefused() | ProvisioningFailed():
             return fault("provisioning", str(error))
         case EngineGone():
@@ -87,12 +102,14 @@ def of_error(error: BaseException) -> End:
             return fault("internal", f"{type(error).__name__}: {error}")
 
 
+def _of_budget(message: str) -> End:
+    return fault("job_budget", message) if message.startswith(JOB_BUDGET) else End("budget", message)
+
+
 def _of_model(error: ModelFailed) -> End:
     match error.refusal, error.status:
         case "budget", _:
-            if error.message.startswith(JOB_BUDGET):
-                return fault("job_budget", error.message)
-            return End("budget", error.message)
+            return _of_budget(error.message)
         case (("script_mismatch" | "script_exhausted" | "replay_miss"), _):
             return fault(error.refusal, error.message.removeprefix(f"{error.refusal}: "))
         case "upstream", _:

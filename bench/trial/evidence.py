@@ -45,8 +45,11 @@ class Subject:
     roster: tuple[Person, ...]
 
 
-def build(subject: Subject, events: Iterable[Event]) -> dict[str, Any]:
-    """The evidence as it goes into the file. Events with a wrong id or signature are listed and not drawn from."""
+def build(subject: Subject, events: Iterable[Event], unexplained: Iterable[str] = ()) -> dict[str, Any]:
+    """The evidence as it goes into the file. Events with a wrong id or signature are listed and not drawn from.
+
+    `unexplained` are the ids of events that an agent's key signed while the agent was not at work.
+    """
     arrived = _unique(events)
     invalid = {event["id"] for event in arrived if not verified(event)}
     valid = [event for event in arrived if event["id"] not in invalid]
@@ -67,6 +70,7 @@ def build(subject: Subject, events: Iterable[Event]) -> dict[str, Any]:
         "memberships": memberships(valid, names),
         "events": arrived,
         "invalid": sorted(invalid),
+        "unexplained": list(unexplained),
     }
 
 

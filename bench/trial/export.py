@@ -43,9 +43,9 @@ class Story:
     played: Sequence[Played]
 
 
-def build(cast: Cast, events: Sequence[Event]) -> dict[str, Any]:
+def build(cast: Cast, events: Sequence[Event], unexplained: Sequence[str]) -> dict[str, Any]:
     """The evidence, each signature verified."""
-    return evidence.build(cast.subject, events)
+    return evidence.build(cast.subject, events, unexplained)
 
 
 async def write_evidence(trial_dir: Path, found: dict[str, Any]) -> str:

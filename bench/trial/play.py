@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.channel import RelayGone
 from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Grant, Notice
-from bench.trial import export
+from bench.trial import export, teams
 from bench.trial.deadline import EVIDENCE_S, Deadline, WorkLimit
 from bench.trial.ends import End, of_error
 from bench.trial.provision import Cast, Room, collect, provisioned, strangers
 from bench.trial.report import Report
-from bench.trial.session import Session
-from bench.trial.team import Script, Team, issue_tokens
+from bench.trial.stage import Stage
 from bench.trial.timings import Timings
-from bench.trial.trajectory import Played
+from bench.trial.tokens import Script, issue_tokens
+from bench.trial.work import TeamAtWork
 
 if TYPE_CHECKING:
-    from harbor.environments.base import BaseEnvironment
+    pass
 
 CANCEL_S = 4.0
 """What a cancelled trial may take to leave its evidence: Harbor waits without a limit (HARBOR.md section 9)."""
@@ -44,21 +42,6 @@ class Task:
     script: Script | None
 
 
-@dataclass(frozen=True)
-class Stage:
-    """Where a trial takes place. `logs_dir` is `<trial>/agent`; `version` is ours."""
-
-    session: Session
-    environment: BaseEnvironment
-    logs_dir: Path
-    version: str
-    logger: logging.Logger
-
-    @property
-    def trial_dir(self) -> Path:
-        return self.logs_dir.parent
-
-
 class Play:
     """One trial. `report` gets every fact as it happens."""
 
@@ -75,7 +58,8 @@ class Play:
                 notices = await stack.enter_async_context(self._stage.session.lease.notices(cast.trial))
                 stack.push_async_callback(self._settle, cast)
                 room, grants = await self._prepare(stack, cast)
-                return await self._perform(room, grants, notices)
+                team = teams.seated(self._stage, room, grants, self._report, self._timings)
+                return await self._perform(team, room, notices)
         except Exception as error:
             end = of_error(error)
             self._report.end(end)
@@ -89,19 +73,9 @@ class Play:
         room = await stack.enter_async_context(provisioned(self._stage.session, cast, self._timings))
         return room, await issuing
 
-    async def _perform(self, room: Room, grants: dict[str, Grant], notices: AsyncIterator[Notice]) -> End:
-        environment = self._stage.environment
-        team = Team(
-            self._stage.session,
-            room,
-            grants,
-            environment,
-            environment.task_env_config.workdir,
-            self._report.meter,
-            self._stage.logger,
-        )
-        team.start()
+    async def _perform(self, team: TeamAtWork, room: Room, notices: AsyncIterator[Notice]) -> End:
         try:
+            await team.start()
             with self._timings.step("post"):
                 await room.post(self._task.instruction)
             with self._timings.step("work"):
@@ -117,7 +91,7 @@ class Play:
         failed = await self._leave(team, room, end)
         return end if failed is None or end.fault else failed
 
-    async def _leave(self, team: Team, room: Room, end: End | None) -> End | None:
+    async def _leave(self, team: TeamAtWork, room: Room, end: End | None) -> End | None:
         """Stop the team and write down what it did; the fault where that failed, else None."""
         try:
             with self._timings.step("stop"):
@@ -135,7 +109,7 @@ class Play:
             await self._upload()
         return None
 
-    async def _write_evidence(self, team: Team, room: Room, *, relay_is_gone: bool) -> None:
+    async def _write_evidence(self, team: TeamAtWork, room: Room, *, relay_is_gone: bool) -> None:
         stage = self._stage
         if relay_is_gone:
             events = list(room.directory.arrived.values())
@@ -145,10 +119,12 @@ class Play:
                     events = await collect(room)
             except TimeoutError:
                 raise RelayGone(f"the relay did not give the trial's events within {EVIDENCE_S:g} s") from None
-        found = export.build(room.cast, events)
+        unexplained = team.unexplained(events)
+        if unexplained:
+            self._report.label("unexplained_event")
+        found = export.build(room.cast, events, unexplained)
         self._report.evidence(await export.write_evidence(stage.trial_dir, found))
-        played = [Played(seat.agent, team.agents[seat.agent.name].steps) for seat in room.cast.seats]
-        story = export.Story(room.cast.trial, stage.version, self._task.instruction, played)
+        story = export.Story(room.cast.trial, stage.version, self._task.instruction, team.played())
         export.write_trajectory(stage.logs_dir, stage.session.condition, found, story)
 
     async def _upload(self) -> None:
@@ -160,9 +136,8 @@ class Play:
             self._stage.logger.warning("the environment takes no evidence: %s", error)
             self._report.label("environment_lost")
 
-    def _label(self, team: Team, room: Room) -> None:
-        if team.conduct.silent_turns:
-            self._report.label("silent_turns")
+    def _label(self, team: TeamAtWork, room: Room) -> None:
+        self._report.label(*team.labels())
         if room.interruptions_survived:
             self._report.label("relay_restarted")
         if strangers(room):

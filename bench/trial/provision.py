@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ from bench.harness.directory import Channel, Directory
 from bench.harness.inbox import Inbox
 from bench.harness.post import PATIENCE_S, is_transient, publish
 from bench.manifest import Agent
-from bench.nostr import Event, Key, tag_value
+from bench.nostr import Event, Key, tag_value, tag_values
 from bench.trial.evidence import Person, Subject
 from bench.trial.session import Session
 from bench.trial.timings import Timings
@@ -33,7 +33,7 @@ USER = "user"
 DONE = "DONE:"
 """How the orchestrator's last message begins (row R1)."""
 
-PROFILE = 0
+PROFILE, MEMBERS = 0, 39002
 LONGEST_NAME = 120
 
 
@@ -101,6 +101,14 @@ class Room:
     """The event by which the orchestrator said that the work is done."""
     done_seen_at: float | None = None
     """When that event was seen, in Unix seconds."""
+    seen_at: dict[str, float] = field(default_factory=dict)
+    """When each event was seen, in Unix seconds, by id."""
+    on_sign: Callable[[Event], None] | None = None
+    """Called for whatever arrives, typing and the like included, which are no part of the evidence."""
+    roams: bool = False
+    """Whether agents may be in channels that nobody here was told of."""
+    own: set[str] = field(default_factory=set)
+    """The ids of what we have said with the user's key."""
     _watches: list[Subscription] = field(default_factory=list)
 
     async def watch(self, channel: Channel, client: RelayClient) -> None:
@@ -108,6 +116,11 @@ class Room:
         self._watches.append(await client.subscribe({"#h": [channel.id]}, self._saw))
 
     def _saw(self, event: Event) -> None:
+        if self.on_sign is not None:
+            self.on_sign(event)
+        if events.is_ephemeral(event):
+            return
+        self.seen_at.setdefault(event["id"], time.time())
         self.directory.saw(event)
         if not self.done.done() and self._says_done(event):
             self.done_seen_at = time.time()
@@ -123,9 +136,18 @@ class Room:
 
     async def post(self, instruction: str) -> None:
         """Post the task as the user's mention of the orchestrator."""
-        tags = events.message_tags(self.cast.channel, mentions=[self.cast.orchestrator.key.public])
-        self.posted = self.cast.user.sign(events.MESSAGE, instruction, tags)
+        self.posted = self._to_orchestrator(instruction)
         await publish(self.user, self.posted)
+
+    async def remind(self, text: str) -> None:
+        """Say something more to the orchestrator as the user."""
+        await publish(self.user, self._to_orchestrator(text))
+
+    def _to_orchestrator(self, text: str) -> Event:
+        tags = events.message_tags(self.cast.channel, mentions=[self.cast.orchestrator.key.public])
+        event = self.cast.user.sign(events.MESSAGE, text, tags)
+        self.own.add(event["id"])
+        return event
 
     @property
     def everyone(self) -> tuple[RelayClient, ...]:
@@ -235,6 +257,8 @@ async def collect(room: Room) -> list[Event]:
 
     The user reads the trial's channel; a channel that agents made is read through the key that made it.
     """
+    if room.roams:
+        await _discover(room)
     readers: dict[str, list[str]] = {}
     for channel in room.directory.channels.values():
         readers.setdefault(channel.creator, []).append(channel.id)
@@ -245,9 +269,19 @@ async def collect(room: Room) -> list[Event]:
     return [*room.directory.arrived.values(), *late]
 
 
+async def _discover(room: Room) -> None:
+    """Add the channels that agents are in and that were made without us, each to be read through who is in it."""
+    for name, client in room.clients.items():
+        for roll in await client.query([{"kinds": [MEMBERS], "#p": [client.key.public]}]):
+            channel = tag_value(roll, "d")
+            if channel and channel not in room.directory.channels:
+                members = {room.directory.name(public) for public in tag_values(roll, "p")}
+                room.directory.channels[channel] = Channel(channel, "", name, members)
+
+
 async def _read(room: Room, name: str, channels: list[str]) -> list[Event]:
     reader = room.user if name == USER else room.clients[name]
-    filters = [{"#h": [channel]} for channel in channels] + [{"kinds": [39000, 39001, 39002], "#d": channels}]
+    filters = [{"#h": [channel]} for channel in channels] + [{"kinds": [39000, 39001, MEMBERS], "#d": channels}]
     return await reader.query(filters)
 
 
@@ -259,6 +293,6 @@ def strangers(room: Room) -> list[Event]:
         for event in room.directory.arrived.values()
         if event["pubkey"] == room.cast.user.public
         and event["kind"] in spoken
-        and (room.posted is None or event["id"] != room.posted["id"])
+        and event["id"] not in room.own
         and tag_value(event, "h") in room.directory.channels
     ]

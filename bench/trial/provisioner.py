@@ -29,6 +29,8 @@ class Provisioner:
     gateway_url: str
     gateway_control: str
     archive_on_teardown: bool = False
+    agent_programs: str | None = None
+    """The directory of real agents' programs on this host."""
 
     @property
     def owner(self) -> Key:
@@ -49,10 +51,18 @@ def write_provisioner(run_dir: Path, state: State, address: StackAddress) -> Pat
         database_url=address.dsn,
         gateway_url=address.gateway_url,
         gateway_control=address.gateway_control,
+        agent_programs=_programs(),
     )
     make_private_directory(run_dir)
     write_private(run_dir / FILE_NAME, json.dumps(asdict(provisioner), indent=2) + "\n")
     return run_dir / FILE_NAME
+
+
+def _programs() -> str | None:
+    from bench import settings
+
+    found = settings.load().agent_programs
+    return str(found) if found else None
 
 
 def load_provisioner(run_dir: Path) -> Provisioner:

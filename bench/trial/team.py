@@ -1,18 +1,13 @@
-"""One team at work on one task: seated, woken by the task, watched until an end, stopped.
-
-The end comes from whichever is first: the orchestrator's `DONE:` (by push), the deadline, a bound on conduct, a fault.
-"""
+"""A team of the harness `builtin` at work: its agents run here and act in the environment through Harbor's `exec`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from bench.channel import RelayClient
-from bench.gateway.protocol import Context, Grant, Issue, Notice
+from bench.gateway.protocol import Grant, Notice
 from bench.harness import prompt, shell, toolspecs
 from bench.harness.bounds import Conduct
 from bench.harness.builtin import BuiltinAgent, Mind
@@ -20,11 +15,14 @@ from bench.harness.directory import Channel
 from bench.harness.models import Generation, Model
 from bench.harness.pace import Pace
 from bench.harness.tools import Place, Toolbox
+from bench.nostr import Event
+from bench.trial import work
 from bench.trial.deadline import WIND_DOWN_S, Deadline
-from bench.trial.ends import End, fault, of_error, of_notice
+from bench.trial.ends import End, fault
 from bench.trial.meter import Meter
-from bench.trial.provision import USER, Cast, Room, Seat
+from bench.trial.provision import USER, Room, Seat
 from bench.trial.session import Session
+from bench.trial.trajectory import Played
 
 DEFAULT_OUTPUT_TOKENS = 8192
 """Where a manifest sets no `max_output_tokens`: Anthropic's dialect wants a number."""
@@ -37,34 +35,6 @@ LOOK_S = 0.5
 
 LAST_WORD_S = 0.5
 """For the call of `done` to return to who made it."""
-
-type Script = Mapping[str, Any]
-
-
-async def issue_tokens(session: Session, cast: Cast, script: Script | None) -> dict[str, Grant]:
-    """A token of the gateway for every agent. Raises GatewayError."""
-    people = cast.people
-    context = Context(cast.channel, USER, people)
-
-    async def issue(seat: Seat) -> Grant:
-        agent = seat.agent
-        return await session.lease.issue(
-            Issue(
-                trial=cast.trial,
-                task=cast.task,
-                agent=agent.name,
-                member=agent.member,
-                endpoint=agent.endpoint,
-                models=(agent.model,),
-                limits=agent.limits,
-                trial_limits=session.condition.limits,
-                script=script,
-                context=context,
-            )
-        )
-
-    grants = await asyncio.gather(*(issue(seat) for seat in cast.seats))
-    return {seat.agent.name: grant for seat, grant in zip(cast.seats, grants, strict=True)}
 
 
 class Team:
@@ -121,31 +91,15 @@ class Team:
     async def _watch_new_channel(self, channel: Channel, client: RelayClient) -> None:
         await self._room.watch(channel, client)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Let every agent wait for mentions: before the task is posted."""
         for name, agent in self.agents.items():
             self._running[asyncio.create_task(agent.run(), name=name)] = name
 
     async def work(self, deadline: Deadline, notices: AsyncIterator[Notice]) -> End:
         """How the work ends. The agents may still be running then: `stop` ends them."""
-        done = self._room.done
-        watchers = [asyncio.create_task(w) for w in self._watchers(notices)]
-        waiting: set[asyncio.Future[Any]] = {done, *self._running, *watchers}
-        try:
-            while True:
-                left_s = None if math.isinf(deadline.left_s) else deadline.left_s
-                ended, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-                ends = [end for future in ended - {done} if (end := _end_of(future)) is not None]
-                if done in ended:
-                    # A script that parted from what happened must not pass because the other end came as soon.
-                    return next((end for end in ends if end.is_of_script), End("done"))
-                if ends:
-                    return ends[0]
-                if deadline.passed:
-                    return End("deadline", deadline.reason())
-        finally:
-            for watcher in watchers:
-                watcher.cancel()
+        watchers = [work.fatal(notices), self._quiet(), *(work.gone(client) for client in self._room.everyone)]
+        return await work.first_end(self._room, deadline, self._running, watchers)
 
     async def stop(self) -> None:
         """Cancel every agent, with the command that it may have running."""
@@ -161,9 +115,17 @@ class Team:
         for task in late:
             self._logger.warning("%s did not stop within %g s", self._running[task], WIND_DOWN_S)
 
-    def _watchers(self, notices: AsyncIterator[Notice]) -> list[Coroutine[Any, Any, End]]:
-        gone = [_gone(client) for client in self._room.everyone]
-        return [_fatal(notices), self._quiet(), *gone]
+    def labels(self) -> list[str]:
+        """That mentions were answered with nothing that anybody could see."""
+        return ["silent_turns"] if self.conduct.silent_turns else []
+
+    def unexplained(self, events: Sequence[Event]) -> list[str]:
+        """None: the keys of these agents never leave the host, and sign what their tools are called for."""
+        return []
+
+    def played(self) -> list[Played]:
+        """What each agent did."""
+        return [Played(seat.agent, self.agents[seat.agent.name].steps) for seat in self._room.cast.seats]
 
     async def _quiet(self) -> End:
         """Ends when nobody has anything to do any more. Real models are reminded once, a script isn't."""
@@ -183,22 +145,3 @@ class Team:
             self._nudges_left -= 1
             self._room.inboxes[self._room.cast.orchestrator.agent.name].prod()
             await asyncio.sleep(QUIET_S)
-
-
-def _end_of(future: asyncio.Future[Any]) -> End | None:
-    error = future.exception()
-    if error is not None:
-        return of_error(error)
-    result = future.result()
-    return result if isinstance(result, End) else None
-
-
-async def _gone(client: RelayClient) -> End:
-    return of_error(await client.wait_gone())
-
-
-async def _fatal(notices: AsyncIterator[Notice]) -> End:
-    async for notice in notices:
-        if (end := of_notice(notice)) is not None:
-            return end
-    return fault("gateway_lost", "the gateway's notices ended")

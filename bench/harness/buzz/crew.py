@@ -1,0 +1,85 @@
+"""A team's processes in one environment: brought in, started by one command, looked at, ended by one command."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import BuzzbenchError
+from bench.harness.buzz import kit
+from bench.harness.buzz.programs import Environment
+
+LOOK_S = 10
+STOP_S = 5
+FRAMES, IN, OUT = f"{kit.INSIDE}/frames", ".in.jsonl", ".out.jsonl"
+
+
+class AgentsNotReady(BuzzbenchError):
+    """Some agents did not start, or relay or gateway can't be reached from where they are."""
+
+
+class EnvironmentGone(BuzzbenchError):
+    """Commands don't run in the environment any more."""
+
+
+@dataclass(frozen=True)
+class Crew:
+    """The processes of one team. `owner` is the user that the agents run as, None for root."""
+
+    environment: Environment
+    owner: str | int | None = None
+
+    async def bring(self, directory: Path) -> None:
+        """Bring a kit in."""
+        await self.environment.upload_dir(directory, kit.INSIDE)
+        if self.owner not in (None, "root", 0, "0"):
+            whose = shlex.quote(str(self.owner))
+            await self.environment.exec(f"chown -R {whose} {kit.INSIDE}", timeout_sec=LOOK_S, user="root")
+
+    async def start(self) -> None:
+        """Start everybody; all have subscribed when this returns. Raises AgentsNotReady with what was said inside."""
+        result = await self.environment.exec(f"sh {kit.INSIDE}/start.sh {kit.INSIDE}", timeout_sec=kit.READY_S + LOOK_S)
+        if result.return_code:
+            said = [line for line in (result.stdout or "").splitlines() if not line.startswith("ready ")]
+            raise AgentsNotReady("; ".join(said) or (result.stderr or "").strip() or "the start script said nothing")
+
+    async def dead(self) -> list[str]:
+        """The names of those whose process has ended, `forwarder` among them. Raises EnvironmentGone."""
+        try:
+            result = await self.environment.exec(f"sh {kit.INSIDE}/alive.sh {kit.INSIDE}", timeout_sec=LOOK_S)
+        except Exception as error:
+            raise EnvironmentGone(f"the environment runs no command any more: {error}") from error
+        if result.return_code:
+            said = (result.stderr or result.stdout or "").strip()
+            raise EnvironmentGone(f"the environment runs no command any more (code {result.return_code}): {said}")
+        return [line.removeprefix("dead ") for line in (result.stdout or "").splitlines()]
+
+    async def stop(self) -> None:
+        """End everybody, with what they have started. Raises EnvironmentGone."""
+        try:
+            result = await self.environment.exec(
+                f"sh {kit.INSIDE}/stop.sh {kit.INSIDE}", timeout_sec=STOP_S, user="root"
+            )
+        except Exception as error:
+            raise EnvironmentGone(f"the agents could not be stopped: {error}") from error
+        if result.return_code:
+            said = (result.stdout or result.stderr or "").strip()
+            raise EnvironmentGone(f"the agents could not be stopped: {said}")
+
+    async def frames(self, directory: Path) -> dict[str, tuple[str, str]]:
+        """What each agent and its buzz-acp said to each other: by name (to the agent, from the agent), JSON lines."""
+        with tempfile.TemporaryDirectory(dir=directory) as brought:
+            await self.environment.download_dir(FRAMES, brought)
+            return await asyncio.to_thread(_frames, Path(brought))
+
+
+def _frames(directory: Path) -> dict[str, tuple[str, str]]:
+    said = {path.name.removesuffix(OUT): path for path in sorted(directory.glob(f"*{OUT}"))}
+    return {name: (_read(directory / f"{name}{IN}"), _read(path)) for name, path in said.items()}
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -1,0 +1,78 @@
+"""One trial's kit: the directory that is brought into the environment before its agents start. Pure but for `write`.
+
+team.env                    what scripts/start.sh needs to know
+start.sh alive.sh stop.sh   the host's commands
+agent.sh mcp.sh             what buzz-acp and buzz-agent start in place of their programs
+agents/NAME/env prompt.md   one agent's variables (its key and token among them) and system prompt
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+INSIDE = "/opt/buzzbench/team"
+LOGS = "/logs/agent"
+"""Harbor brings what is there to the trial's `agent/`."""
+
+SCRIPTS = Path(__file__).parent / "scripts"
+READY_S = 40
+"""For all agents to listen. A buzz-acp that can't reach the relay says so after 26 s (BUZZ.md section 4)."""
+
+
+@dataclass(frozen=True)
+class Routes:
+    """How relay and gateway are reached from inside.
+
+    `host` is the name or address of the machine where they are, None where the environment shares its network.
+    """
+
+    relay_url: str
+    gateway_url: str
+    host: str | None
+
+    @property
+    def forward(self) -> str:
+        """The forwarder's arguments, empty where none is needed: the relay's authority, any port for the gateway."""
+        if self.host is None:
+            return ""
+        relay, gateway = urlsplit(self.relay_url), urlsplit(self.gateway_url)
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{relay.netloc}={host}:{relay.port} 127.0.0.1:0={host}:{gateway.port}"
+
+
+def team_file(routes: Routes, channel: str, programs: str) -> str:
+    """team.env."""
+    relay, gateway = urlsplit(routes.relay_url), urlsplit(routes.gateway_url)
+    settings = {
+        "bin": programs,
+        "logs": LOGS,
+        "forward": routes.forward,
+        "relay_host": relay.hostname,
+        "relay_port": relay.port,
+        "gateway": routes.gateway_url,
+        "gateway_port": gateway.port,
+        "ready_line": f"subscribed to channel {channel}",
+        "ready_s": READY_S,
+    }
+    return "".join(f"bzb_{name}={shlex.quote(str(value))}\n" for name, value in settings.items())
+
+
+def write(directory: Path, team: str, agents: Mapping[str, tuple[str, str]]) -> None:
+    """Write the kit: team.env's text, and by agent the texts of its env and prompt.md. Private: it holds keys."""
+    directory.chmod(0o700)
+    for script in SCRIPTS.glob("*.sh"):
+        copy = directory / script.name
+        copy.write_bytes(script.read_bytes())
+        copy.chmod(0o755)
+    (directory / "team.env").write_text(team, encoding="utf-8")
+    for name, (env, prompt) in agents.items():
+        home = directory / "agents" / name
+        home.mkdir(parents=True)
+        for file, text in (("env", env), ("prompt.md", prompt)):
+            path = home / file
+            path.touch(mode=0o600)
+            path.write_text(text, encoding="utf-8")

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Ends a team's agents with all that is theirs, at once, and takes their keys away.
+#
+#   sh stop.sh DIRECTORY
+#
+# Theirs is what descends from a buzz-acp or is in its session: buzz-agent, buzz-dev-mcp and the commands under way, which
+# have process groups of their own. A service that an agent detached from all of them stays: it may be the task's result.
+# All are halted before any is killed, so that nothing is started anew meanwhile.
+set -u
+dir=$1
+tick=0.01
+sleep $tick 2> /dev/null || tick=1
+
+known=" "
+for file in "$dir"/agents/*/pid; do
+    [ -f "$file" ] && known="$known$(cat "$file") "
+done
+
+# Adds to $known, and says in $found which are new.
+search() {
+    found=
+    for file in /proc/[0-9]*/stat; do
+        { read -r line < "$file"; } 2> /dev/null || continue
+        pid=${line%% *}
+        case $known in *" $pid "*) continue ;; esac
+        set -- ${line##*) } # state, parent, group, session, …
+        case $known in
+            *" $2 "* | *" $4 "*)
+                known="$known$pid "
+                found="$found $pid"
+                ;;
+        esac
+    done
+}
+
+living() {
+    for pid in $known; do
+        { read -r line < "/proc/$pid/stat"; } 2> /dev/null || continue
+        case ${line##*) } in [ZX]*) ;; *) return 0 ;; esac
+    done
+    return 1
+}
+
+kill -STOP $known 2> /dev/null
+search
+while [ -n "$found" ]; do
+    kill -STOP $found 2> /dev/null
+    search
+done
+kill -KILL $known 2> /dev/null
+[ -f "$dir/forwarder.pid" ] && kill -KILL "$(cat "$dir/forwarder.pid")" 2> /dev/null
+
+rounds=0
+while living && [ $rounds -lt 100 ]; do
+    sleep $tick
+    rounds=$((rounds + 1))
+done
+rm -rf "$dir/agents" "$dir/image.env" "$dir/forwarder.pid"
+if living; then
+    echo "some processes have not ended: $known"
+    exit 1
+fi

@@ -1,0 +1,218 @@
+"""A team of real agents at work: Buzz's own processes in the task's environment, watched at the relay and the gateway.
+
+Nothing is asked of the environment while the team gives signs of life: a look costs a process there, and a trial may
+wait for a model for a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.errors import BuzzbenchError
+from bench.gateway.protocol import Grant, Notice
+from bench.harness.builtin import Step
+from bench.harness.buzz import environ, kit, prompt
+from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
+from bench.harness.buzz.programs import INSIDE
+from bench.nostr import Event, tag_value
+from bench.trial import acp, turns, work
+from bench.trial.calls import Call, Calls
+from bench.trial.deadline import Deadline
+from bench.trial.ends import End, fault
+from bench.trial.meter import Meter
+from bench.trial.provision import USER, Room, Seat
+from bench.trial.signs import QUIET_S, SCRIPTED_QUIET_S, Signs
+from bench.trial.stage import Stage
+from bench.trial.timings import Timings
+from bench.trial.trajectory import Played
+
+HOST_VARIABLE = "BUZZ_BENCHMARK_DOCKER_HOST"
+"""The reference's name for it (SEED.md row R2)."""
+
+DEFAULT_HOST = "host.docker.internal"
+PRESENCE = 40902
+"""The kind by which a relay is asked who is online (BUZZ.md section 3)."""
+
+ONLINE_S, ONLINE_PAUSE_S = 10.0, 0.02
+LOOK_S = 0.5
+"""How often receipts and signs of life are looked at."""
+
+FRAMES_S = 5.0
+"""To bring out what the agents and their buzz-acp said to each other."""
+
+FRAMES = "acp.{}.jsonl"
+HIDDEN = "[REDACTED]"
+
+
+class RealTeam:
+    """The agents of one trial. `died` are the names of those whose process ended before the work did."""
+
+    def __init__(self, stage: Stage, room: Room, grants: Mapping[str, Grant], meter: Meter, timings: Timings) -> None:
+        self._stage, self._room, self._grants, self._meter, self._timings = stage, room, grants, meter, timings
+        self._crew = Crew(stage.environment, stage.environment.default_user)
+        self._calls = Calls(stage.receipts, room.cast.trial)
+        scripted = any(e.provider == "scripted" for e in stage.session.endpoints.values())
+        self._scripted = scripted
+        self._nudges_left = 0 if scripted else 1
+        self._signs = Signs(asyncio.get_running_loop().time, SCRIPTED_QUIET_S if scripted else QUIET_S)
+        self._names = {seat.key.public: seat.agent.name for seat in room.cast.seats}
+        self._frames: Mapping[str, tuple[str, str]] = {}
+        self.died: list[str] = []
+        room.roams = True
+        room.on_sign = self._heard
+
+    async def start(self) -> None:
+        """Start everybody. Raises AgentsNotReady, and what the environment raises."""
+        with self._timings.step("bring"), tempfile.TemporaryDirectory(prefix="bzb-kit-") as home:
+            directory = Path(home) / "kit"
+            directory.mkdir()
+            await asyncio.to_thread(self._write_kit, directory)
+            await self._crew.bring(directory)
+        with self._timings.step("launch"):
+            await self._crew.start()
+        with self._timings.step("read_back"):
+            await self._read_back()
+
+    async def _read_back(self) -> None:
+        """See that the relay knows every agent to be there, which its process says last. Raises AgentsNotReady."""
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + ONLINE_S
+        wanted = [{"kinds": [PRESENCE], "authors": list(self._names)}]
+        while True:
+            online = {tag_value(e, "p") for e in await self._room.user.query(wanted) if e["content"] == "online"}
+            missing = [name for public, name in self._names.items() if public not in online]
+            if not missing:
+                return
+            if clock() >= give_up_at:
+                raise AgentsNotReady(f"{', '.join(missing)}: the relay has not seen them come online")
+            await asyncio.sleep(ONLINE_PAUSE_S)
+
+    def _write_kit(self, directory: Path) -> None:
+        cast, session = self._room.cast, self._stage.session
+        address = session.provisioner
+        shares = self._stage.environment.type() == "sandbox"
+        host = None if shares else os.environ.get(HOST_VARIABLE) or DEFAULT_HOST
+        routes = kit.Routes(address.relay_ws_url, address.gateway_url, host)
+        place = environ.Place(address.relay_ws_url, kit.INSIDE, INSIDE)
+        agents = {seat.agent.name: self._files(seat, place) for seat in cast.seats}
+        kit.write(directory, kit.team_file(routes, cast.channel, INSIDE), agents)
+
+    def _files(self, seat: Seat, place: environ.Place) -> tuple[str, str]:
+        agent, session = seat.agent, self._stage.session
+        login = environ.Login(seat.key.secret, seat.auth_tag, self._grants[agent.name].token)
+        dialect = session.endpoints[agent.endpoint].dialect
+        env = environ.variables(agent, login, place, dialect=dialect, in_order=self._scripted)
+        told = prompt.system(
+            agent,
+            session.condition.agents,
+            self._room.directory.main,
+            self._room.cast.people,
+            user=USER,
+            workdir=self._stage.environment.task_env_config.workdir,
+        )
+        return environ.shell_file(env, dialect), told
+
+    async def work(self, deadline: Deadline, notices: AsyncIterator[Notice]) -> End:
+        """How the work ends. The agents may still be running then: `stop` ends them."""
+        self._signs.heard()
+        watchers = [work.fatal(notices, budgets=True), self._watch(), work.gone(self._room.user)]
+        return await work.first_end(self._room, deadline, (), watchers)
+
+    async def _watch(self) -> End:
+        """Ends where an agent's model fails it for good, where nobody does anything any more, or where they died."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._room.deaf:
+                return fault("relay_gone", f"the relay ended a subscription: {self._room.deaf}")
+            if end := self._signs.take(self._count()):
+                return end
+            if self._signs.wants_a_look and (end := await self._look()):
+                return end
+            if self._signs.quiet and not self._room.interrupted and (end := await self._nudge()):
+                return end
+
+    def _count(self) -> list[Call]:
+        """The calls booked since the last time, counted."""
+        new = self._calls.read()
+        agents = {seat.agent.name: seat.agent for seat in self._room.cast.seats}
+        for call in new:
+            if call.outcome != "refused":
+                self._meter.count(agents[call.agent], call.tokens)
+        return new
+
+    async def _look(self) -> End | None:
+        try:
+            dead = await self._crew.dead()
+        except EnvironmentGone as error:
+            return End("environment_lost", str(error))
+        self.died += [name for name in dead if name not in self.died]
+        lead = self._room.cast.orchestrator.agent.name
+        if gone := [name for name in dead if name in (lead, "forwarder")]:
+            return End("agents_died", f"{' and '.join(gone)} ended during the work, without which nobody can end it")
+        return None
+
+    async def _nudge(self) -> End | None:
+        if not self._nudges_left:
+            quiet = f"{self._signs.quiet_after_s:g} s"
+            return End("loop", f"the team fell silent: nobody gave a sign of life for {quiet}")
+        self._nudges_left -= 1
+        self._signs.heard()
+        await self._room.remind(prompt.NUDGE)
+        return None
+
+    async def stop(self) -> None:
+        """End every process of theirs, then bring out what they said to their buzz-acp."""
+        try:
+            await self._crew.stop()
+            async with asyncio.timeout(FRAMES_S):
+                self._frames = {
+                    name: (self._hide(told), self._hide(said))
+                    for name, (told, said) in (await self._crew.frames(self._stage.logs_dir)).items()
+                }
+        except (BuzzbenchError, TimeoutError, OSError, RuntimeError) as error:
+            # What the agents had control of: that it is gone is a label, and the tokens are dead all the same.
+            self._stage.logger.warning("%s: %s", self._room.cast.trial, error)
+        await asyncio.to_thread(self._keep_frames)
+
+    def _keep_frames(self) -> None:
+        for name, both in self._frames.items():
+            directory = self._stage.logs_dir / name
+            directory.mkdir(exist_ok=True)
+            for way, text in zip(("in", "out"), both, strict=True):
+                (directory / FRAMES.format(way)).write_text(text, encoding="utf-8")
+
+    def _hide(self, text: str) -> str:
+        for seat in self._room.cast.seats:
+            for secret in (seat.key.secret, seat.key.nsec, self._grants[seat.agent.name].token):
+                text = text.replace(secret, HIDDEN)
+        return text
+
+    def _heard(self, event: Event) -> None:
+        if event["pubkey"] in self._names:
+            self._signs.heard()
+
+    def labels(self) -> list[str]:
+        """Turns that nobody could see anything of, and agents that died."""
+        self._count()
+        events = list(self._room.directory.arrived.values())
+        silent = sum(
+            turns.silent(events, self._room.seen_at, public, [c for c in self._calls.all if c.agent == name])
+            for public, name in self._names.items()
+        )
+        return [*(["silent_turns"] if silent else []), *(["agents_died"] if self.died else [])]
+
+    def unexplained(self, events: Sequence[Event]) -> list[str]:
+        """Messages that an agent's key signed while the agent had no turn."""
+        return turns.unexplained(events, self._room.seen_at, self._names, self._calls.all)
+
+    def played(self) -> list[Played]:
+        """What each agent did."""
+        return [Played(seat.agent, self._steps(seat.agent.name)) for seat in self._room.cast.seats]
+
+    def _steps(self, name: str) -> list[Step]:
+        told, said = self._frames.get(name, ("", ""))
+        return acp.steps(told, said, [call for call in self._calls.all if call.agent == name])

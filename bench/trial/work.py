@@ -1,0 +1,92 @@
+"""A team at work, whichever harness runs it, and what its end comes from.
+
+    team.start()  →  the task is posted  →  team.work() until the first end  →  team.stop()  →  what it did
+
+The end comes from whichever is first: the orchestrator's `DONE:` (by push), the deadline, a fault, or what the harness
+watches for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from typing import Any, Protocol
+
+from bench.channel import RelayClient
+from bench.gateway.protocol import Notice
+from bench.nostr import Event
+from bench.trial.deadline import Deadline
+from bench.trial.ends import End, fault, of_error, of_notice
+from bench.trial.provision import Room
+from bench.trial.trajectory import Played
+
+
+class TeamAtWork(Protocol):
+    """The agents of one trial in their room."""
+
+    async def start(self) -> None:
+        """Have every agent wait for mentions, before the task is posted."""
+
+    async def work(self, deadline: Deadline, notices: AsyncIterator[Notice]) -> End:
+        """How the work ends. The agents may still be running then: `stop` ends them."""
+
+    async def stop(self) -> None:
+        """End every agent, with the command that it may have running."""
+
+    def labels(self) -> Iterable[str]:
+        """What else is to be said of the team, once it has stopped."""
+
+    def unexplained(self, events: Sequence[Event]) -> list[str]:
+        """The ids of those of the trial's events that an agent's key signed while the agent itself was not at work."""
+
+    def played(self) -> Sequence[Played]:
+        """What each agent did, in the roster's order."""
+
+
+async def first_end(
+    room: Room,
+    deadline: Deadline,
+    running: Iterable[asyncio.Task[None]],
+    watchers: Sequence[Coroutine[Any, Any, End]],
+) -> End:
+    """The first end. `running` are tasks whose failure is one; watchers return one, and are cancelled afterwards."""
+    done = room.done
+    watching = [asyncio.create_task(watcher) for watcher in watchers]
+    waiting: set[asyncio.Future[Any]] = {done, *running, *watching}
+    try:
+        while True:
+            left_s = None if math.isinf(deadline.left_s) else deadline.left_s
+            ended, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            ends = [end for future in ended - {done} if (end := _end_of(future)) is not None]
+            if done in ended:
+                # A script that parted from what happened must not pass because the other end came as soon.
+                return next((end for end in ends if end.is_of_script), End("done"))
+            if ends:
+                return ends[0]
+            if deadline.passed:
+                return End("deadline", deadline.reason())
+    finally:
+        for watcher in watching:
+            watcher.cancel()
+
+
+def _end_of(future: asyncio.Future[Any]) -> End | None:
+    error = future.exception()
+    if error is not None:
+        return of_error(error)
+    result = future.result()
+    return result if isinstance(result, End) else None
+
+
+async def gone(client: RelayClient) -> End:
+    """The end where the relay stays away."""
+    return of_error(await client.wait_gone())
+
+
+async def fatal(notices: AsyncIterator[Notice], *, budgets: bool = False) -> End:
+    """The end that the gateway's notices bring. With `budgets` a refusal for a cap is one: nobody else hears of it."""
+    async for notice in notices:
+        if (end := of_notice(notice, budgets=budgets)) is not None:
+            return end
+    return fault("gateway_lost", "the gateway's notices ended")
