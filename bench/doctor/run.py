@@ -25,14 +25,17 @@ COLOURS: dict[State, str] = {"ok": "32", "warn": "33", "fail": "31", "skip": "2"
 
 
 def doctor(context: Context, *, strict: bool, as_json: bool) -> int:
-    """Print what the checks found: 0, or 3 where one failed; with `strict`, also where one warned or was skipped."""
+    """Print what the checks found: 0, or 3 where one failed; with `strict`, also where one warned or was skipped.
+
+    Where `CI` is set nobody reads a warning, so that it is as strict (public case 50).
+    """
     results = run(CHECKS, context)
     if as_json:
         print(json.dumps({"checks": [asdict(result) for result in results], "counts": counts(results)}, indent=2))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         print("\n".join(lines(results, colour=colour)))
-    return exit_code(results, strict=strict)
+    return exit_code(results, strict=strict or bool(context.environ.get("CI")))
 
 
 def exit_code(results: Sequence[Result], *, strict: bool) -> int:

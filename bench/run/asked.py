@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import planrecord
 from bench import settings as settings_module
 from bench.errors import InvalidInput, Problem, raise_problems
 from bench.faults import Faults, shown
@@ -59,9 +58,12 @@ def is_done(plan: Plan) -> bool:
 
 
 def _look(plan: Plan, job: JobPlan) -> None:
-    from bench.run.existing import resume_of
+    _existing[job.directory] = None
+    if job.directory.exists():
+        # Reading a job back needs much that a new one doesn't.
+        from bench.run.existing import resume_of
 
-    _existing[job.directory] = resume_of(plan, job)
+        _existing[job.directory] = resume_of(plan, job)
 
 
 def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
@@ -80,6 +82,7 @@ def _converted(name: str, value: Any) -> Any:
 
 def _read_back(given: Mapping[str, Any], settings: Settings) -> Options:
     """The options of the job that `--resume` names. Raises InvalidInput where there is none, or it says too little."""
+    from bench import planrecord
     from bench.plan import Options
 
     raise_problems(
@@ -100,6 +103,8 @@ def _read_back(given: Mapping[str, Any], settings: Settings) -> Options:
 
 
 def _job_directory(name: str, jobs_dir: Path) -> Path:
+    from bench import planrecord
+
     for directory in (jobs_dir / name, Path(name)):
         if (directory / planrecord.FILE_NAME).exists():
             return directory.absolute()

@@ -112,15 +112,17 @@ def _book(settings: Settings, stack: StackAddress) -> BuzzbenchError | None:
 
 
 def _how_it_goes_on(plan: Plan) -> list[str]:
+    going_on = [(job, resume) for job in plan.jobs if (resume := goes_on(job))]
+    if not going_on:
+        return []
     from bench import archive
     from bench.faults import shown
     from bench.resume import lines
 
     state_dir = settings_module.load().state_dir
     said = []
-    for job in plan.jobs:
-        if resume := goes_on(job):
-            said += lines(resume, job.n_concurrent, shown(archive.next_place(state_dir / "archive" / job.name)))
+    for job, resume in going_on:
+        said += lines(resume, job.n_concurrent, shown(archive.next_place(state_dir / "archive" / job.name)))
     return said
 
 

@@ -70,7 +70,7 @@ def installed() -> Iterator[Installation]:
 
 
 def examined(installed: Installation, *words: str, **environ: str) -> tuple[int, dict[str, dict[str, Any]]]:
-    done = installed.inv("doctor", "--json", *words, **environ)
+    done = installed.inv("doctor", "--json", *words, **{"CI": ""} | environ)
     return done.returncode, {check["name"]: check for check in json.loads(done.stdout)["checks"]}
 
 
@@ -121,3 +121,4 @@ def test_strict_counts_what_was_skipped(installed: Installation) -> None:
     code, checks = examined(installed, "--strict")
     assert code == 3
     assert {check["state"] for check in checks.values()} & {"warn", "skip"}
+    assert examined(installed, CI="true")[0] == 3
