@@ -185,6 +185,18 @@ def spend(*, job: str, watch: bool, json: bool) -> None:
     module.spend(settings_module.load(), job, watch=watch, as_json=json)
 
 
+def reprice(*, job: str, prices: str, json: bool) -> None:
+    from bench import reprice as module
+
+    module.reprice(settings_module.load(), job, prices, as_json=json)
+
+
+def prices(*, model: str) -> None:
+    from bench import reprice as module
+
+    module.prices(model)
+
+
 def test(*, fast: bool, docker: bool, match: str) -> None:
     from bench import develop
 

@@ -204,10 +204,10 @@ def validate(document: yamlfile.Document) -> tuple[Manifest | None, list[Problem
     try:
         return Manifest.model_validate(document.data), []
     except ValidationError as error:
-        return None, [_explain(document, details) for details in error.errors(include_url=False)]
+        return None, [explain(document, details) for details in error.errors(include_url=False)]
 
 
-def _explain(document: yamlfile.Document, details: ErrorDetails) -> Problem:
+def explain(document: yamlfile.Document, details: ErrorDetails) -> Problem:
     """One of pydantic's errors in a person's words."""
     field, given = details["loc"], details["input"]
     context = details.get("ctx", {})

@@ -1,0 +1,80 @@
+"""Measured tokens at other prices: receipts stay, unknown stays unknown."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import pricesheet, reprice
+from bench.errors import InvalidInput
+from bench.records import RECEIPTS
+
+SHEET = """
+dated: 2026-07-01
+prices:
+  sonnet: {input: 3, cached_input: 0.3, cache_write: 3.75, output: 15}
+"""
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def receipt(model: str = "sonnet", output: int | None = 1_000_000, **more: object) -> str:
+    tokens = {"input_tokens": 1_000_000, "cache_read_tokens": 0, "cache_write_tokens": 0, "output_tokens": output}
+    return json.dumps({"model": model, "outcome": "ok", "cost_usd_micros": 5, **tokens, **more})
+
+
+def test_every_model_is_costed_anew_and_the_receipts_stay(tmp_path: Path) -> None:
+    sheet = pricesheet.load(write(tmp_path / "prices.yaml", SHEET))
+    receipts = write(
+        tmp_path / RECEIPTS, "\n".join([receipt(), receipt(), receipt("haiku"), receipt(outcome="refused")])
+    )
+    before = receipts.read_bytes()
+    sonnet, haiku = reprice.cost_anew(receipts, sheet, [])
+    assert (sonnet.calls, sonnet.booked_usd_micros, sonnet.other_usd_micros) == (2, 10, 36_000_000)
+    assert haiku.unpriced
+    assert receipts.read_bytes() == before
+
+
+def test_unknown_tokens_stay_unknown(tmp_path: Path) -> None:
+    sheet = pricesheet.load(write(tmp_path / "prices.yaml", SHEET))
+    (row,) = reprice.cost_anew(write(tmp_path / RECEIPTS, receipt(output=None)), sheet, [])
+    assert (row.unknown_calls, row.other_usd_micros) == (1, 0)
+
+
+def test_a_sheet_has_its_day_and_the_hash_that_receipts_name(tmp_path: Path) -> None:
+    sheet = pricesheet.load(write(tmp_path / "prices.yaml", SHEET))
+    assert sheet.dated == datetime.date(2026, 7, 1)
+    assert len(sheet.sha256) == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prices: {sonnet: {input: 3, output: 15}}", "dated: is missing"),
+        ("dated: 2026-07-01\nprices: {}", "prices"),
+        ("dated: soon\nprices: {sonnet: {input: 3, output: 15}}", "dated"),
+        ("dated: 2026-07-01\nprices: {sonnet: {input: -3, output: 15}}", "prices.sonnet.input"),
+        ("dated: 2026-07-01\nprices: {sonnet: {input: 3000000, output: 15}}", "USD per million tokens"),
+        ("dated: 2026-07-01\nprices: {sonnet: {input_per_token: 3, output: 15}}", "not per token"),
+    ],
+)
+def test_a_bad_sheet_is_named_with_its_field(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match="prices.yaml:") as raised:
+        pricesheet.load(write(tmp_path / "prices.yaml", text))
+    assert said in str(raised.value)
+
+
+def test_a_start_value_comes_in_our_unit() -> None:
+    row = reprice.start_value("claude-sonnet-4-6")
+    assert row == {"input": "3", "cached_input": "0.3", "cache_write": "3.75", "output": "15"}
+
+
+def test_an_unknown_model_has_no_start_value() -> None:
+    with pytest.raises(InvalidInput, match="has no price for 'claude-sonnet-4-60'"):
+        reprice.start_value("claude-sonnet-4-60")
