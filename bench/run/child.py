@@ -35,8 +35,14 @@ PR_SET_PDEATHSIG = 1
 """prctl(2)."""
 HARD_EXIT_S = 20.0
 """After the parent is gone, how long a clean stop may take."""
-STOPPING: dict[str, Kind] = {"upstream_refused": "stopped", "receipts_failed": "stopped", "job_budget": "budget"}
-"""Faults of a trial that every further trial would meet, too."""
+STOPPING: dict[str, Kind] = {
+    "upstream_refused": "stopped",
+    "receipts_failed": "stopped",
+    "relay_gone": "stopped",
+    "gateway_lost": "stopped",
+    "job_budget": "budget",
+}
+"""Faults of a trial that every further trial would meet, too: nobody brings a service back while a job runs."""
 
 
 def main() -> None:
