@@ -65,7 +65,7 @@ def test_a_sheet_has_its_day_and_the_hash_that_receipts_name(tmp_path: Path) -> 
     ],
 )
 def test_a_bad_sheet_is_named_with_its_field(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InvalidInput, match="prices.yaml:") as raised:
+    with pytest.raises(InvalidInput, match=r"prices\.yaml:") as raised:
         pricesheet.load(write(tmp_path / "prices.yaml", text))
     assert said in str(raised.value)
 
