@@ -70,7 +70,7 @@ def overrides(plan: Plan) -> dict[str, int]:
 
 
 def environment_kwargs(plan: Plan, job: JobPlan) -> dict[str, Any]:
-    """The environment's arguments. In the sandbox the network of tasks and real agents is the host's, never for a model."""
+    """The environment's arguments. In the sandbox tasks and real agents get the host's network, but never a model's."""
     if plan.environment != "sandbox":
         return dict(plan.extras.environment_kwargs)
     wanted = plan.modelless and (plan.needs_agents or any(network_refusal(task.network_modes) for task in job.tasks))
