@@ -119,6 +119,8 @@ def _build(options: Options, source: Source, triple: str, *, force: bool) -> Art
         (place / name).unlink(missing_ok=True)
     _say(f"building {', '.join(artifacts.NAMES)} from {source.name} for {triple} in {options.image}")
     build.run()
+    if source.directory and (now := _source(options)) != source:
+        raise BuzzbenchError(f"the source changed meanwhile, from {source.name} to {now.name}", where="xbuild")
     _verify(place, machine)
     build.start_nowhere(artifacts.NAMES)
     stamp = artifacts.Stamp(

@@ -1,4 +1,5 @@
-# What runs in the build image, with TRIPLE, RUSTC_OPTIONS and PACKAGES in its environment, in the mounted source.
+# What runs in the build image, in the mounted source; the environment has TRIPLE, RUSTC_OPTIONS, PACKAGES and MEMBERS
+# (-p NAME ...), and SOURCE_DIGEST.
 set -eu
 
 # Root's files would be in the way of whoever started this. In the container, the mounted directory's owner is them,
@@ -10,6 +11,14 @@ if command -v apk > /dev/null && ! apk info -e musl-dev > /dev/null; then
     apk add --no-cache --quiet musl-dev
 fi
 
-mkdir -p "/target/$TRIPLE/release"
-rustc $RUSTC_OPTIONS --target "$TRIPLE" -o "/target/$TRIPLE/release/relay-forwarder" /forwarder/relay_forwarder.rs
+out=/target/$TRIPLE/release
+mkdir -p "$out"
+rustc $RUSTC_OPTIONS --target "$TRIPLE" -o "$out/relay-forwarder" /forwarder/relay_forwarder.rs
+
+# Cargo tells by time stamps whether a source changed: another one that is older would count as built. What it depends
+# on is kept.
+if [ "$(cat "$out/source" 2> /dev/null)" != "$SOURCE_DIGEST" ]; then
+    cargo clean --quiet --release --locked --target "$TRIPLE" $MEMBERS
+    echo "$SOURCE_DIGEST" > "$out/source"
+fi
 cargo build --release --locked --target "$TRIPLE" $PACKAGES

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathlib import Path
 from bench.docker.engine import DockerFailed, docker, inspect, last_line
 from bench.docker.marks import STATE, state_label
 from bench.errors import BuzzbenchError, MachineLacks
-from bench.xbuild import artifacts, forwarder
+from bench.xbuild import artifacts, forwarder, source
 
 SCRIPT = Path(__file__).with_name("build.sh")
 REMOVE_S = 60.0
@@ -25,9 +26,9 @@ TRY_S = 10.0
 """How long a program may run in the empty image: those that serve don't end by themselves."""
 
 DOCKER_ITSELF = 125
-"""`docker run` ends so when the container could not even be made."""
-NOT_RUN = {126: "it can't be executed", 127: "it or its interpreter is not found"}
-"""So it ends when the program could not be started."""
+"""With this or more `docker run` ends where it could make no container, or start no program, or a signal ended that."""
+NOT_EXECUTED = re.compile(r"exec (user process caused|/programs/\S+): ")
+"""What older engines say when it can't be started; they end with 1."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Build:
     """What is built for which target; `platform` is the image's, such as linux/arm64, where it isn't the engine's."""
 
     state_dir: Path
-    source: Path
+    checkout: Path
     source_digest: str
     image: str
     triple: str
@@ -55,20 +56,19 @@ class Build:
         target = artifacts.root(self.state_dir)
         for directory in (target, self.cargo_home):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Cargo tells by time stamps whether a source changed: each content has a path of its own, so that none is taken
-        # for another that is newer.
-        place = f"/source-{self.source_digest[:12]}"
         rust_flags = f"CARGO_TARGET_{self.triple.upper().replace('-', '_')}_RUSTFLAGS"
         variables = {
             "TRIPLE": self.triple,
             "RUSTC_OPTIONS": " ".join(forwarder.OPTIONS),
-            "PACKAGES": " ".join(f"-p {name}" for name in artifacts.AGENTS),
+            "PACKAGES": _options(artifacts.AGENTS),
+            "MEMBERS": _options(source.packages(self.checkout, "xbuild")),
+            "SOURCE_DIGEST": self.source_digest,
             "CARGO_HOME": "/cargo-home",
             "CARGO_TARGET_DIR": "/target",
             rust_flags: "-C target-feature=+crt-static",
         }
         mounts = {
-            f"{self.source}:{place}": "ro",
+            f"{self.checkout}:/source": "ro",
             f"{forwarder.SOURCE.parent}:/forwarder": "ro",
             f"{target}:/target": "rw",
             f"{self.cargo_home}:/cargo-home": "rw",
@@ -76,10 +76,10 @@ class Build:
         command = [
             *(word for mount, mode in mounts.items() for word in ("--volume", f"{mount}:{mode}")),
             *(word for name, value in variables.items() for word in ("--env", f"{name}={value}")),
-            *("--workdir", place, *self._platform, "--entrypoint", "sh", self.image, "-c"),
+            *("--workdir", "/source", *self._platform, "--entrypoint", "sh", self.image, "-c"),
             SCRIPT.read_text(encoding="utf-8"),
         ]
-        code = _run_container(self.container, self.state_dir, command)
+        code, _ = _run_container(self.container, self.state_dir, command)
         if code:
             raise BuzzbenchError(f"the build in {self.image} ended with {code}: see the lines above", where="xbuild")
 
@@ -109,9 +109,9 @@ class Build:
             for name in names:
                 command = ["--network", "none", "--read-only", "--volume", f"{place}:/programs:ro", *self._platform]
                 command += ["--entrypoint", f"/programs/{name}", image, "--help"]
-                code = _run_container(self.container, self.state_dir, command, quiet_s=TRY_S)
-                if code == DOCKER_ITSELF or code in NOT_RUN or code > 128:
-                    how = NOT_RUN.get(code, f"ended with {code}")
+                code, said = _run_container(self.container, self.state_dir, command, at_most_s=TRY_S)
+                if code >= DOCKER_ITSELF or NOT_EXECUTED.search(said):
+                    how = last_line(said) or f"ended with {code}"
                     raise BuzzbenchError(f"{name} does not run in an empty image: {how}", where="xbuild")
 
     @property
@@ -136,22 +136,35 @@ def remove_container(name: str) -> None:
     docker("rm", "--force", "--volumes", name, timeout_s=REMOVE_S)
 
 
-def _run_container(name: str, state_dir: Path, command: Sequence[str], *, quiet_s: float | None = None) -> int:
-    """Run it to its end; its exit code. With `quiet_s` its output is dropped, and it ends with 0 after so long."""
-    output = subprocess.DEVNULL if quiet_s else sys.stderr
+def _options(packages: Iterable[str]) -> str:
+    return " ".join(f"-p {name}" for name in packages)
+
+
+def _run_container(
+    name: str, state_dir: Path, command: Sequence[str], *, at_most_s: float | None = None
+) -> tuple[int, str]:
+    """Run it to its end: its exit code, and nothing. With `at_most_s` it is ended then, with 0, and what it said is
+    given back instead of shown.
+    """
     label = f"{STATE}={state_label(state_dir)}"
-    with subprocess.Popen(
-        ["docker", "run", "--rm", "--name", name, "--label", label, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        # Ctrl-C would be passed on to a shell that is process 1 there, and so ignores it.
-        start_new_session=True,
-    ) as process:
+    with (
+        tempfile.TemporaryFile() as kept,
+        subprocess.Popen(
+            ["docker", "run", "--rm", "--name", name, "--label", label, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=kept if at_most_s else sys.stderr,
+            stderr=kept if at_most_s else sys.stderr,
+            # Ctrl-C would be passed on to a shell that is process 1 there, and so ignores it.
+            start_new_session=True,
+        ) as process,
+    ):
         try:
-            return process.wait(quiet_s)
+            code = process.wait(at_most_s)
         except subprocess.TimeoutExpired:
-            return 0
+            return 0, ""
+        else:
+            kept.seek(0)
+            return code, kept.read().decode(errors="replace")
         finally:
             if process.poll() is None:
                 try:

@@ -55,9 +55,9 @@ def public() -> Source:
     return Source(None, REVISION)
 
 
-def require(directory: Path, where: str, packages: tuple[str, ...]) -> None:
+def require(directory: Path, where: str, needed: tuple[str, ...]) -> None:
     """Raise InvalidInput if a directory that a person named by `where` lacks one of the packages."""
-    missing = sorted(set(packages) - set(_workspace_packages(directory, where)))
+    missing = sorted(set(needed) - set(packages(directory, where)))
     if missing:
         raise InvalidInput.of(where, f"{directory} has no {' and no '.join(missing)}", "give a checkout of Buzz")
 
@@ -96,7 +96,8 @@ def fetch(into: Path) -> Path:
     return directory
 
 
-def _workspace_packages(directory: Path, where: str) -> Iterator[str]:
+def packages(directory: Path, where: str) -> Iterator[str]:
+    """The names of the workspace's packages. Raises InvalidInput where it is none."""
     workspace = _table(directory, where).get("workspace", {})
     members = workspace.get("members", []) if isinstance(workspace, dict) else None
     if not isinstance(members, list):
