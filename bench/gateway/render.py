@@ -22,6 +22,10 @@ CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English; the scripted model has no tokenizer."""
 
 
+DONE = "DONE:"
+"""How the message begins that the builtin tool `done` posts (SEED.md row R1)."""
+
+
 class CannotRender(ValueError):
     """An action that the tools offered can't do. The message names both."""
 
@@ -82,7 +86,8 @@ def _call(action: Action, tools: Sequence[str], context: Context) -> ToolCall:
         case Post() if "shell" not in tools:
             return ToolCall(_shell(tools, "send a message"), {"command": _buzz(action, context)})
         case Done(text) if "shell" not in tools:
-            post = Post(text, mention=(context.user,) if context.user in context.members else ())
+            said = text if text.startswith(DONE) else f"{DONE} {text}"
+            post = Post(said, mention=(context.user,) if context.user in context.members else ())
             return ToolCall(_shell(tools, "say done"), {"command": _buzz(post, context)})
         case _:
             raise CannotRender(f"the tools offered can't {_what(action)}: {_list(tools)}")

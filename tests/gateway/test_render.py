@@ -51,6 +51,11 @@ def test_a_shell_alone_gets_the_buzz_cli() -> None:
     assert shlex.split(done.input["command"])[-4:] == ["--content", "DONE: x", "--mention", "00" * 32]
 
 
+def test_a_shell_says_done_with_the_words_that_end_the_work() -> None:
+    (done,) = tool_calls((Done("merged"),), BUZZ, CONTEXT)
+    assert shlex.split(done.input["command"])[-4:-2] == ["--content", "DONE: merged"]
+
+
 @pytest.mark.parametrize(
     ("action", "tools", "message"),
     [
