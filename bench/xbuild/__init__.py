@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench import settings
 from bench.errors import BuzzbenchError, Problem, raise_problems
 from bench.faults import Faults
 from bench.files import make_private_directory
@@ -48,13 +49,20 @@ def check(manifest: str, source: str, image: str, arch: str) -> None:
 
 
 def xbuild(manifest: str, source: str, image: str, arch: str, force: bool) -> Artifacts | None:
-    """The programs for the manifest's agents, built if they have to be; None if it has no real agents.
+    """The programs for the manifest's agents, built if they have to be; None if it has no real agents, or if a
+    person named a directory that holds them.
 
     Raises MachineLacks without an engine, an image or the source, BuzzbenchError where what is built won't do.
     """
     condition = _condition(manifest)
     if not needed(condition):
         _say(f"the condition {condition.name} has no real agents, nothing to build")
+        return None
+    if (given := settings.load().agent_programs) is not None:
+        from bench.harness.buzz import programs
+
+        programs.load(given, forwarder=False)
+        _say(f"the agents' programs are those in {given}, nothing to build")
         return None
     options = Options.of(source, image, arch)
     state_dir = make_private_directory(options.state_dir)
