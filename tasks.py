@@ -215,7 +215,7 @@ def validate(
     n_concurrent: int = 0,
     json: bool = False,
 ) -> None:
-    """Say all that is wrong with a dataset's tasks, and with --run whether they judge right."""
+    """Find all faults of a dataset; with --run, of its verdicts."""
     commands.validate(
         path=path, run=run, manifest=manifest, environment=environment, n_concurrent=n_concurrent, json=json
     )
@@ -242,7 +242,7 @@ def doctor(
     strict: bool = False,
     json: bool = False,
 ) -> None:
-    """Say what this machine and installation lack, each with the way out."""
+    """Say what this machine lacks, each with the way out."""
     commands.doctor(
         manifest=manifest,
         endpoint_config=endpoint_config,
