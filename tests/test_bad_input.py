@@ -175,9 +175,9 @@ TABLE = [
     Bad("--upload of a rehearsal", _options(upload=True), "--upload: a rehearsal measures nothing and can't be"),
     Bad("--gui on the embedded stack", _options(gui=True), "--gui: the desktop app needs the Docker stack; add"),
     Bad(
-        "real agents",
-        _options(rehearsal=False, dry_run=False, environ={"ANTHROPIC_API_KEY": "x"}),
-        "agents of harness buzz-agent can't run yet",
+        "no Docker for a plan that needs it",
+        _options(rehearsal=False, dry_run=False, environ={"ANTHROPIC_API_KEY": "x", "PATH": ""}),
+        "--stack compose: there is no docker command; install Docker with its Compose plugin, or use --stack embedded",
         exit_code=3,
     ),
     Bad("a task.toml that is a folder's", lambda h: {"path": h.tasks.parent}, "no tasks found"),

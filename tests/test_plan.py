@@ -215,9 +215,10 @@ def test_what_the_machine_lacks_is_not_asked_of_a_dry_run(both: Project) -> None
         "manifest": team,
         "environ": {"ANTHROPIC_API_KEY": "x", "PATH": ""},
     }
-    with pytest.raises(MachineLacks, match="-e docker: there is no docker command; install Docker, or use -e sandbox"):
+    missing = "there is no docker command; install Docker with its Compose plugin, or use"
+    with pytest.raises(MachineLacks, match=f"-e docker: {missing} -e sandbox"):
         both.plan(**given)
-    with pytest.raises(MachineLacks, match="--stack compose: the Docker stack is not there yet; use --stack embedded"):
+    with pytest.raises(MachineLacks, match=f"--stack compose: {missing} --stack embedded"):
         both.plan(**given, stack="compose", environment="sandbox")
     assert both.plan(**given | {"dry_run": True}).environment == "docker"
 

@@ -39,21 +39,17 @@ def home(tmp_path: Path) -> Project:
 
 
 def planned(home: Project) -> list[tuple[str, list[str], float]]:
-    tries = plan(home.root / "other", manifest=None, environment="docker", n_concurrent=4, jobs_dir=home.root / "jobs")
+    tries = plan(home.root / "other", manifest=None, environment="sandbox", n_concurrent=4, jobs_dir=home.root / "jobs")
     return [(one.end, [t.name for job in one.plan.jobs for t in job.tasks], one.expected) for one in tries.tries]
 
 
-def test_a_dataset_without_scripts_is_played_by_nobody_and_by_its_solutions(
-    home: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bench.plan_checks.shutil.which", lambda *_, **__: "/usr/bin/docker")
+def test_a_dataset_without_scripts_is_played_by_nobody_and_by_its_solutions(home: Project) -> None:
     task(home, "a", FAIR, solution="true\n")
     task(home, "b", FAIR)
     assert planned(home) == [("nop", ["buzz/a", "buzz/b"], 0.0), ("oracle", ["buzz/a"], 1.0)]
 
 
-def test_every_script_is_played_where_it_is(home: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.plan_checks.shutil.which", lambda *_, **__: "/usr/bin/docker")
+def test_every_script_is_played_where_it_is(home: Project) -> None:
     for name in ("a", "b"):
         directory = home.task(name, None, folder="other")
         (directory / f"rehearsal/wrong-{name}.yaml").write_text((directory / "rehearsal/good.yaml").read_text())
