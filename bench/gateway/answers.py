@@ -12,9 +12,11 @@ def tool_calls(body: bytes) -> int | None:
     try:
         answer: Any = orjson.loads(body)
         if "choices" in answer:
-            return sum(len(choice["message"].get("tool_calls") or ()) for choice in answer["choices"])
-        if "output" in answer:
-            return sum(item["type"] == "function_call" for item in answer["output"])
-        return sum(block["type"] == "tool_use" for block in answer["content"])
+            numbers = [len(choice["message"].get("tool_calls") or ()) for choice in answer["choices"]]
+        elif "output" in answer:
+            numbers = [int(item["type"] == "function_call") for item in answer["output"]]
+        else:
+            numbers = [int(block["type"] == "tool_use") for block in answer["content"]]
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return None
+    return sum(numbers)
