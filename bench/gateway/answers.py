@@ -1,4 +1,4 @@
-"""What the gateway notes of an answer besides its usage: how many tools it calls, which tells where an agent's turn ends."""
+"""What the gateway notes of an answer besides its usage: how many tools it calls. None ends an agent's turn."""
 
 from __future__ import annotations
 
