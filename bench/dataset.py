@@ -27,6 +27,9 @@ ABOVE_0 = (
     ("environment", "memory_mb"),
     ("environment", "storage_mb"),
 )
+VERIFIERS = ("test.sh", "test.bat", "Dockerfile", "docker-compose.yaml")
+"""Any of which, below tests/, Harbor takes for a verifier: a script, or an image that brings its own."""
+
 NAMES_SHOWN = 5
 
 
@@ -163,7 +166,8 @@ def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterat
         return
     if not (directory / "instruction.md").is_file():
         yield Problem(str(shown), "has no instruction.md")
-    if not any((directory / "tests" / name).is_file() for name in ("test.sh", "test.bat")):
+    own_image = _table(_table(values, "verifier"), "environment").get("docker_image")
+    if not own_image and not any((directory / "tests" / name).is_file() for name in VERIFIERS):
         yield Problem(str(shown), "has no tests/test.sh")
 
 

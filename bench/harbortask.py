@@ -1,6 +1,6 @@
-"""A task's whole task.toml by Harbor's own model, so that what Harbor would stumble over is said before a run begins.
+"""A whole task by Harbor's own models, so that what Harbor would stumble over is said before a run begins.
 
-Its import takes some 40 ms, which a dry run saves: there the checks of `bench/dataset.py` are all.
+Their import takes some 50 ms, which a dry run saves: there the checks of `bench/dataset.py` are all.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from bench.faults import shown
 
 
 def problems(tasks: Iterable[Task]) -> Iterator[Problem]:
-    """What Harbor refuses in each task's task.toml, which must be TOML: one problem for each field, with its file."""
+    """What Harbor refuses in each task, whose task.toml must be TOML: a problem for each field, else for its files."""
     from harbor.models.task.config import TaskConfig
+    from harbor.models.task.task import Task as HarborsTask
     from pydantic import ValidationError
 
     for task in tasks:
@@ -27,6 +28,8 @@ def problems(tasks: Iterable[Task]) -> Iterator[Problem]:
             with warnings.catch_warnings(action="ignore"):  # old names, which Harbor takes too
                 # From the text anew: Harbor's validators change what they are given.
                 TaskConfig.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+                # Harbor passes over a directory that this refuses, without a word (HARBOR.md section 1.1).
+                HarborsTask(task.directory)
         except ValidationError as error:
             said: dict[str, str] = {}
             for fault in error.errors(include_url=False):
@@ -34,6 +37,8 @@ def problems(tasks: Iterable[Task]) -> Iterator[Problem]:
                 said.setdefault(where, _said(fault["type"], fault["msg"], value))
             for where, what in said.items():
                 yield Problem(shown(file), f"{where}: {what}" if where else what)
+        except (OSError, ValueError, RuntimeError) as error:
+            yield Problem(shown(task.directory), f"Harbor refuses it: {' '.join(str(error).split())}")
 
 
 def _field(values: Any, loc: tuple[str | int, ...]) -> tuple[str, Any]:

@@ -225,6 +225,8 @@ def test_a_dry_run_can_be_one_json_object(home: Project) -> None:
     data = json.loads(render(plan))
     assert (data["dry_run"], data["rehearsal"], data["condition"]) == (True, "good", "rehearsal")
     assert [job["trials"] for job in data["jobs"]] == [2, 3]
+    assert data["budget"] == {"timeout_seconds": 300, "usd_micros": None, "tokens": None, "calls": None}
+    assert (data["agent"], data["at_most_seconds"]) == (None, 616)
     assert [job["command"] for job in data["jobs"]] == _commands(home.plan())
 
 

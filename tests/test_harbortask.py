@@ -60,6 +60,29 @@ def test_of_several_forms_that_a_field_may_have_one_is_said(home: Project) -> No
     ]
 
 
+def test_a_step_without_its_files_is_said_before_harbor_passes_over_the_task(home: Project) -> None:
+    task = home.task("a", more='[[steps]]\nname = "one"\n')
+    (problem,) = problems(read(home.tasks, home.tasks).tasks)
+    assert str(problem) == f"{task}: Harbor refuses it: Step directory not found: {task}/steps/one"
+
+
+def test_a_link_that_leaves_the_task_is_said(home: Project) -> None:
+    task = home.task("a")
+    (task / "tests/outside").symlink_to("/etc/hostname")
+    (problem,) = problems(read(home.tasks, home.tasks).tasks)
+    assert problem.where == str(task)
+    assert problem.what.startswith("Harbor refuses it: ")
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "docker-compose.yaml"])
+def test_a_verifier_may_bring_its_own_image(home: Project, name: str) -> None:
+    task = home.task("a", more='[verifier]\nenvironment_mode = "separate"\n')
+    (task / "tests/test.sh").rename(task / "tests" / name)
+    (found,) = read(home.tasks, home.tasks).tasks
+    assert found.problems == ()
+    assert list(problems([found])) == []
+
+
 def test_a_run_checks_what_is_selected_before_anything_starts(home: Project) -> None:
     home.task("a")
     home.task("b", more='[environment]\ncpus = "many"\n')
