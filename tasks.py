@@ -72,10 +72,10 @@ def xbuild(
     commands.xbuild(manifest=manifest, source=source, image=image, arch=arch, force=force)
 
 
-@stage
-def gui(c: Context) -> None:
+@stage(help={"source": "The checkout of Buzz that the app is in."})
+def gui(c: Context, source: str = "") -> None:
     """Open the Buzz desktop app as the benchmark user."""
-    commands.gui()
+    commands.gui(source=source)
 
 
 @stage(

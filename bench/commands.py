@@ -69,10 +69,10 @@ def xbuild(*, manifest: str, source: str, image: str, arch: str, force: bool) ->
     module.xbuild(manifest, source, image, arch, force)
 
 
-def gui() -> None:
+def gui(*, source: str) -> None:
     from bench import gui as module
 
-    module.gui()
+    module.gui(source)
 
 
 def check_bench(**arguments: Any) -> None:

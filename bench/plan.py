@@ -154,7 +154,9 @@ def make(options: Options) -> Plan:
     if not options.dry_run:
         faults += harbortask.problems(task for task in tasks if not task.problems)
         faults += checks.key_problems(endpoints, endpoint_config, options.environ)
-        faults += checks.machine_problems(condition, stack, environment, options.environ, upload=options.upload)
+        faults += checks.machine_problems(
+            condition, stack, environment, options.environ, upload=options.upload, gui=options.gui
+        )
     raise_problems(faults)
     assert condition
     return Plan(

@@ -135,9 +135,15 @@ def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: 
 
 
 def machine_problems(
-    condition: Condition | None, stack: str, environment: str, environ: Mapping[str, str], *, upload: bool
+    condition: Condition | None, stack: str, environment: str, environ: Mapping[str, str], *, upload: bool, gui: bool
 ) -> Iterator[Problem]:
     """What a run needs and this machine, or this version, lacks (exit 3)."""
+    if gui:
+        from bench import settings
+        from bench.gui import needs
+
+        loaded = settings.load(environ=environ)
+        yield from needs.problems("--gui", loaded, loaded.origins["buzz_source"], environ)
     if upload and (not_logged_in := upload_problem(environ)):
         yield not_logged_in
     if condition:

@@ -77,6 +77,10 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
             print(found, file=sys.stderr)
     plan = reserved(plan)
     print(summary(plan), file=sys.stderr)
+    if plan.options.gui:
+        from bench.gui import open_beside
+
+        open_beside(settings, state, stack)
     directories: list[Path] = []
     failure: BuzzbenchError | None = None
     for job in plan.jobs:
