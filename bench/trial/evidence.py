@@ -1,7 +1,7 @@
 """What the team said and did on the relay, derived from its signed events alone. Pure.
 
-The form is ARCHITECTURE's `buzzbench-evidence-1`. Events come in order of arrival; names stand for keys, and a key that
-nobody of the trial has stays hex.
+The form is ARCHITECTURE's `buzzbench-evidence-1`. Events come in order of arrival, and what is drawn from one has its
+number among them as `seq`; names stand for keys, and a key that nobody of the trial has stays hex.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from typing import Any
 
 import orjson
 
-from bench.harness.events import ADD_MEMBER, EDIT, MESSAGE_KINDS, REACTION, REMOVE_MEMBER, thread_of
+from bench.harness.events import (
+    ADD_MEMBER,
+    CREATE_CHANNEL,
+    EDIT,
+    MESSAGE_KINDS,
+    REACTION,
+    REMOVE_MEMBER,
+    thread_of,
+)
 from bench.nostr import Event, tag_value, tag_values, verified
 
 SCHEMA = "buzzbench-evidence-1"
@@ -21,6 +29,9 @@ SCHEMA = "buzzbench-evidence-1"
 MEMBERSHIP_KINDS = frozenset({ADD_MEMBER, REMOVE_MEMBER, 9021, 9022})
 DELETION_KIND = 5
 CHANNEL_KIND, MEMBERS_KIND = 39000, 39002
+
+type Numbered = Mapping[int, Event]
+"""Events by their number in order of arrival."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ def build(subject: Subject, events: Iterable[Event], unexplained: Iterable[str] 
     """
     arrived = _unique(events)
     invalid = {event["id"] for event in arrived if not verified(event)}
-    valid = [event for event in arrived if event["id"] not in invalid]
+    valid = {number: event for number, event in enumerate(arrived) if event["id"] not in invalid}
     names = {p.public: p.name for p in (subject.user, *subject.roster)}
     return {
         "schema": SCHEMA,
@@ -64,8 +75,9 @@ def build(subject: Subject, events: Iterable[Event], unexplained: Iterable[str] 
             {"name": p.name, "member": p.member, "kind": p.kind, "role": p.role, "public": p.public}
             for p in subject.roster
         ],
-        "channels": channels(valid, names),
+        "channels": channels(list(valid.values()), names),
         "messages": messages(valid, names),
+        "edits": edits(valid, names),
         "reactions": reactions(valid, names),
         "memberships": memberships(valid, names),
         "events": arrived,
@@ -74,64 +86,83 @@ def build(subject: Subject, events: Iterable[Event], unexplained: Iterable[str] 
     }
 
 
-def messages(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Every message in order of arrival, with its latest text: an edit counts only where the author signed it."""
-    edits = _edits(events)
+def messages(events: Numbered, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every message, with its first text and its latest: an edit counts only where the author signed it."""
+    latest = {(edit["target"], edit["author"]): edit["text"] for edit in edits(events, names)}
     found: list[dict[str, Any]] = []
-    for event in events:
+    for number, event in events.items():
         if event["kind"] not in MESSAGE_KINDS:
             continue
         root, parent = thread_of(event)
-        edit = edits.get((event["id"], event["pubkey"]))
+        author = _name(names, event["pubkey"])
+        edited = latest.get((event["id"], author))
         found.append(
             {
                 "id": event["id"],
-                "seq": len(found),
-                "author": _name(names, event["pubkey"]),
+                "seq": number,
+                "author": author,
                 "channel": tag_value(event, "h"),
                 "kind": event["kind"],
-                "text": event["content"] if edit is None else edit["content"],
+                "text": event["content"] if edited is None else edited,
+                "first_text": event["content"],
                 "mentions": [_name(names, key) for key in dict.fromkeys(tag_values(event, "p"))],
                 "root": root,
                 "parent": parent,
-                "edited": edit is not None,
+                "edited": edited is not None,
                 "created_at": event["created_at"],
             }
         )
     return found
 
 
-def reactions(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def edits(events: Numbered, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every edit, whoever signed it."""
+    return [
+        {
+            "id": event["id"],
+            "seq": number,
+            "author": _name(names, event["pubkey"]),
+            "target": tag_value(event, "e"),
+            "text": event["content"],
+        }
+        for number, event in events.items()
+        if event["kind"] == EDIT
+    ]
+
+
+def reactions(events: Numbered, names: Mapping[str, str]) -> list[dict[str, Any]]:
     """Every reaction that its author didn't take back."""
     taken_back = {
         (target, event["pubkey"])
-        for event in events
+        for event in events.values()
         if event["kind"] == DELETION_KIND
         for target in tag_values(event, "e")
     }
     return [
         {
             "id": event["id"],
+            "seq": number,
             "author": _name(names, event["pubkey"]),
             "target": tag_value(event, "e"),
             "emoji": event["content"],
         }
-        for event in events
+        for number, event in events.items()
         if event["kind"] == REACTION and (event["id"], event["pubkey"]) not in taken_back
     ]
 
 
-def memberships(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def memberships(events: Numbered, names: Mapping[str, str]) -> list[dict[str, Any]]:
     """Every accepted order to add or remove a member; who joins or leaves is its own target."""
     return [
         {
             "id": event["id"],
+            "seq": number,
             "kind": event["kind"],
             "author": _name(names, event["pubkey"]),
             "channel": tag_value(event, "h"),
             "target": _name(names, tag_value(event, "p") or event["pubkey"]),
         }
-        for event in events
+        for number, event in events.items()
         if event["kind"] in MEMBERSHIP_KINDS
     ]
 
@@ -139,8 +170,10 @@ def memberships(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[
 def channels(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str, Any]]:
     """Every channel with its last known name and members, from the relay's own lists (39000 and 39002).
 
-    A relay takes those kinds from nobody else (BUZZ.md section 3), so that their signer needs no check here.
+    A relay takes those kinds from nobody else (BUZZ.md section 3), so that their signer needs no check here. Who has
+    signed the order to make it is its `creator`, None where that order is not among the events.
     """
+    creators = {tag_value(e, "h"): _name(names, e["pubkey"]) for e in events if e["kind"] == CREATE_CHANNEL}
     titles: dict[str, str] = {}
     members: dict[str, list[str]] = {}
     for event in sorted(events, key=lambda e: int(e["created_at"])):
@@ -151,7 +184,10 @@ def channels(events: Sequence[Event], names: Mapping[str, str]) -> list[dict[str
             titles[channel] = tag_value(event, "name") or ""
         elif event["kind"] == MEMBERS_KIND:
             members[channel] = [_name(names, key) for key in tag_values(event, "p")]
-    return [{"id": c, "name": titles.get(c, ""), "members": members.get(c, [])} for c in titles | members]
+    return [
+        {"id": c, "name": titles.get(c, ""), "creator": creators.get(c), "members": members.get(c, [])}
+        for c in titles | members
+    ]
 
 
 def encode(evidence: Mapping[str, Any]) -> bytes:
@@ -161,15 +197,6 @@ def encode(evidence: Mapping[str, Any]) -> bytes:
 
 def sha256(encoded: bytes) -> str:
     return hashlib.sha256(encoded).hexdigest()
-
-
-def _edits(events: Sequence[Event]) -> dict[tuple[str, str], Event]:
-    """The last edit by (message id, editor)."""
-    return {
-        (target, event["pubkey"]): event
-        for event in events
-        if event["kind"] == EDIT and (target := tag_value(event, "e"))
-    }
 
 
 def _unique(events: Iterable[Event]) -> list[Event]:

@@ -57,8 +57,26 @@ def test_an_edit_counts_only_from_the_messages_author() -> None:
         say(ORCH, "after", ["e", message["id"]], kind=40003),
         say(WORKER, "forged", ["e", message["id"]], kind=40003),
     ]
-    (found,) = build(message, *edits)["messages"]
-    assert (found["text"], found["edited"]) == ("after", True)
+    built = build(message, *edits)
+    (found,) = built["messages"]
+    assert (found["text"], found["first_text"], found["edited"]) == ("after", "before", True)
+    assert [(e["author"], e["target"], e["text"]) for e in built["edits"]] == [
+        ("orch", message["id"], "after"),
+        ("worker-1", message["id"], "forged"),
+    ]
+
+
+def test_whatever_is_drawn_from_an_event_has_its_number_in_the_order_of_arrival() -> None:
+    message = say(ORCH, "before")
+    forged = {**say(ORCH, "false"), "content": "changed"}
+    reaction = WORKER.sign(7, "👍", [["e", message["id"]]])
+    edit = say(ORCH, "after", ["e", message["id"]], kind=40003)
+    removed = ORCH.sign(9001, "", [["h", CHANNEL], ["p", WORKER.public]])
+    found = build(message, forged, reaction, edit, removed, say(ORCH, "last"))
+    numbers = {part: [row["seq"] for row in found[part]] for part in ("messages", "reactions", "edits", "memberships")}
+    assert numbers == {"messages": [0, 5], "reactions": [2], "edits": [3], "memberships": [4]}
+    for part, seqs in numbers.items():
+        assert [found["events"][seq]["id"] for seq in seqs] == [row["id"] for row in found[part]]
 
 
 def test_reactions_that_were_taken_back_are_gone() -> None:
@@ -67,7 +85,7 @@ def test_reactions_that_were_taken_back_are_gone() -> None:
     back = WORKER.sign(5, "", [["e", dropped["id"]]])
     forged = ORCH.sign(5, "", [["e", kept["id"]]])
     assert build(message, kept, dropped, back, forged)["reactions"] == [
-        {"id": kept["id"], "author": "worker-1", "target": message["id"], "emoji": "👍"}
+        {"id": kept["id"], "seq": 1, "author": "worker-1", "target": message["id"], "emoji": "👍"}
     ]
 
 
@@ -79,8 +97,10 @@ def test_channels_and_memberships_come_from_the_relays_lists_and_the_orders_it_t
         RELAY.sign(39002, "", [["d", CHANNEL], ["p", USER.public], ["p", ORCH.public]], created_at=12),
         RELAY.sign(39002, "", [["d", CHANNEL], ["p", USER.public]], created_at=11),
     ]
-    found = build(added, left, *lists)
-    assert found["channels"] == [{"id": CHANNEL, "name": "t", "members": ["user", "orch"]}]
+    made = USER.sign(9007, "", [["h", CHANNEL], ["name", "t"]])
+    found = build(made, added, left, *lists)
+    assert found["channels"] == [{"id": CHANNEL, "name": "t", "creator": "user", "members": ["user", "orch"]}]
+    assert build(*lists)["channels"][0]["creator"] is None
     assert [(m["kind"], m["author"], m["target"]) for m in found["memberships"]] == [
         (9000, "user", "worker-1"),
         (9022, "worker-1", "worker-1"),
@@ -105,7 +125,7 @@ def test_the_form_is_the_documented_one_and_encodes_any_text() -> None:
     found = build(say(ORCH, "ä\u2028☃\n"))
     assert list(found) == [
         *("schema", "trial", "task", "channel", "user", "roster", "channels"),
-        *("messages", "reactions", "memberships", "events", "invalid", "unexplained"),
+        *("messages", "edits", "reactions", "memberships", "events", "invalid", "unexplained"),
     ]
     encoded = evidence.encode(found)
     assert json.loads(encoded) == found
