@@ -28,6 +28,9 @@ from bench.gateway.protocol import AgentUsage, Grant, Issue, Notice, Registratio
 
 _LINE_BYTES = 16 * 1024 * 1024
 
+END_S = 10.0
+"""How long the end of a lease may take: calls under way are cut and booked, and a cassette is put in order."""
+
 
 class GatewayError(BuzzbenchError):
     """The gateway refused a request, or is gone."""
@@ -96,8 +99,10 @@ class Lease:
                 del self._subscribers[trial]
 
     async def close(self) -> None:
-        """End the lease: every token of the job is dead. May be called twice."""
+        """End the lease: every token of the job is dead, its receipts and cassette are whole. May be called twice."""
         self._closing = True
+        self._writer.write_eof()
+        await asyncio.wait((self._pump,), timeout=END_S)
         self._writer.close()
         await asyncio.gather(self._pump, return_exceptions=True)
 

@@ -16,7 +16,6 @@ import pytest
 from aiohttp import web
 
 from bench.gateway import cassette
-from bench.gateway.cassette import Cassette
 from bench.gateway.client import GatewayError, Lease
 from bench.gateway.protocol import Context, Endpoint, Grant, Recording, Registration
 from bench.manifest import Limits
@@ -89,12 +88,6 @@ class Studio:
         endpoints = {name: Endpoint("replay", dialect=name) for name in ("anthropic", "openai")}
         replayed = replace(given, endpoints=endpoints, replay=str(tape or self.tape), **changes)
         return leased(self.gateway, self.http, replayed)
-
-    async def finished(self) -> Cassette:
-        """The cassette once the gateway has put it in order: the lease's end doesn't wait for that."""
-        while b'"time"' in (lines := self.tape.read_bytes().splitlines())[2] and len(lines) > 3:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        return cassette.read(self.tape)
 
 
 @pytest.fixture
@@ -216,7 +209,7 @@ async def test_a_call_that_was_cut_waits_for_the_trials_end_again(studio: Studio
         await upstream.arrived.acquire()
         await run.end()
         assert (await waiting).status == 401
-    assert (await studio.finished()).calls[0].answer is None
+    assert cassette.read(studio.tape).calls[0].answer is None
     async with studio.replaying() as job:
         again = Run(job)
         waiting = asyncio.create_task(again.ask("orch", "go"))
@@ -354,12 +347,11 @@ async def test_a_job_that_goes_on_is_recorded_on_the_same_cassette(studio: Studi
             run = Run(job, trial=f"t__{number}")
             await run.ask("orch", f"go {number}")
             await run.end()
-    await studio.finished()
     (studio.home / "t__2").mkdir()
     async with studio.recording() as job:
         run = Run(job, trial="t__3")
         await run.ask("orch", "go 3")
         await run.end()
-    found = await studio.finished()
+    found = cassette.read(studio.tape)
     texts = [call.request["messages"][0]["content"][0]["text"] for call in found.calls]
     assert (texts, found.attempts) == (["go 2", "go 3"], {"buzz/hello": 2})
