@@ -41,6 +41,8 @@ class Task:
     directory: Path
     layer: str | None = None
     """Its evaluation layer; None outside `buzz-dataset/`."""
+    needs_members: tuple[str, ...] = ()
+    """`[metadata].needs_members`: whom of the team the task calls on by name."""
     agent_timeout_s: float | None = None
     """`[agent].timeout_sec`; None means that the task sets no limit."""
     environment: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -113,10 +115,10 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     except OSError as error:
         return Task(directory.name, directory, problems=(Problem(file, f"can't be read: {error.strerror}"),))
     name, layer = _get(values, "task", "name"), _get(values, "metadata", "evaluation_layer")
-    timeout = _get(values, "agent", "timeout_sec")
+    needs, timeout = _get(values, "metadata", "needs_members"), _get(values, "agent", "timeout_sec")
     problems = [*_name_faults(file, name, buzz), *_file_faults(directory, shown, values)]
     if buzz:
-        problems += _layer_faults(file, layer)
+        problems += [*_layer_faults(file, layer), *_needs_faults(file, needs)]
     problems += _number_faults(file, values)
     if timeout is not None and not _is_above_0(timeout):
         problems.append(Problem(file, f"[agent].timeout_sec: {timeout!r} is no number of seconds above 0"))
@@ -125,6 +127,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         name=name if isinstance(name, str) and name else directory.name,
         directory=directory,
         layer=layer if buzz and layer in LAYERS else None,
+        needs_members=_names(needs),
         agent_timeout_s=timeout,
         environment=_table(values, "environment"),
         verifier_environment=_table(values, "verifier").get("environment"),
@@ -156,6 +159,16 @@ def _layer_faults(file: str, layer: Any) -> Iterator[Problem]:
     if layer not in LAYERS:
         what = "is missing" if layer is None else f"unknown layer {layer!r}"
         yield Problem(file, f"[metadata].evaluation_layer: {what}; it is {' or '.join(LAYERS)}")
+
+
+def _needs_faults(file: str, needs: Any) -> Iterator[Problem]:
+    if needs is not None and not _names(needs):
+        yield Problem(file, f"[metadata].needs_members: {needs!r} is no list of names", 'its form is ["worker-1"]')
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """The names in a list of nothing else, else none."""
+    return tuple(value) if isinstance(value, list) and all(isinstance(name, str) and name for name in value) else ()
 
 
 def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterator[Problem]:

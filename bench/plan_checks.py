@@ -58,6 +58,18 @@ def combination_problems(upload: bool, rehearsal: str | None, gui: bool, stack: 
         yield Problem("--gui", "the desktop app needs the Docker stack", "add --stack compose")
 
 
+def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
+    """Tasks that call on members by name whom the roster lacks: a mention of them would reach nobody."""
+    names = {agent.name for agent in condition.agents}
+    short: dict[str, list[str]] = {}
+    for task in tasks if names else ():
+        if missing := set(task.needs_members) - names:
+            short.setdefault(_listed(missing), []).append(task.directory.name)
+    for missing_names, needing in short.items():
+        what = f"its roster ({_listed(names)}) lacks {missing_names}, whom these tasks call on: {_listed(needing)}"
+        yield Problem(condition.name, what, "take another --manifest, or leave them out with -x")
+
+
 def script_problems(tasks: Sequence[Task], script: str, condition: Condition) -> Iterator[Problem]:
     """Tasks without the script, scripts with faults, and scripts that are not for this roster."""
     from bench.gateway.script import load_script

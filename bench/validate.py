@@ -76,6 +76,7 @@ def inspect(path: Path, *, buzz_root: Path = ROOT / "buzz-dataset", manifest: Pa
                 notes.append(_as_problem(finding))
     sound = [task for task in dataset.tasks if not task.problems]
     faults += plan_checks.deadline_problems(sound, condition, {})
+    faults += plan_checks.member_problems(sound, condition)
     faults += _script_faults(sound, condition, must=dataset.buzz)
     return Findings(dataset, tuple(dict.fromkeys(faults)), tuple(dict.fromkeys(notes)))
 

@@ -50,6 +50,24 @@ def test_a_task_says_its_name_layer_timeout_and_network(home: Project) -> None:
     assert task.users == ("root", None)
 
 
+def test_a_task_says_whom_it_needs(home: Project) -> None:
+    needing = home.task("a")
+    with (needing / "task.toml").open("a") as file:
+        file.write('needs_members = ["worker-1", "worker-2"]\n')
+    home.task("b")
+    assert [task.needs_members for task in found(home).tasks] == [("worker-1", "worker-2"), ()]
+    assert faults(home) == []
+
+
+@pytest.mark.parametrize("value", ['"worker-1"', "[]", '["worker-1", 2]', "{worker-1 = true}"])
+def test_needed_members_that_are_no_names_are_refused(home: Project, value: str) -> None:
+    with (home.task("a") / "task.toml").open("a") as file:
+        file.write(f"needs_members = {value}\n")
+    (fault,) = faults(home)
+    assert fault.startswith(f"{home.tasks}/a/task.toml: [metadata].needs_members: ")
+    assert fault.endswith('is no list of names; its form is ["worker-1"]')
+
+
 def test_a_path_is_a_task_or_a_folder_of_tasks(home: Project) -> None:
     home.task("a")
     home.task("b")

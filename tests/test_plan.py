@@ -258,6 +258,20 @@ def test_a_script_for_another_roster_is_refused(both: Project) -> None:
     assert "a/rehearsal/good.yaml: is for orch, whom the roster of builtin-solo-sonnet46 lacks; it has solo" in message
 
 
+def test_tasks_that_call_on_members_whom_the_roster_lacks_are_refused_by_name(both: Project) -> None:
+    for name, needs in (("a", '["worker-1"]'), ("b", '["worker-1"]'), ("flow", '["worker-1", "worker-2"]')):
+        file = both.tasks / name / "task.toml"
+        file.write_text(file.read_text().replace("[metadata]\n", f"[metadata]\nneeds_members = {needs}\n"))
+    assert both.plan().condition.name == "rehearsal"
+    solo: dict[str, Any] = {"manifest": both.root / "manifests/builtin-solo.yaml", "rehearsal": False}
+    assert refused(both, **solo).splitlines() == [
+        "builtin-solo-sonnet46: its roster (solo) lacks worker-1, whom these tasks call on: a, b; "
+        "take another --manifest, or leave them out with -x",
+        "builtin-solo-sonnet46: its roster (solo) lacks worker-1, worker-2, whom these tasks call on: flow; "
+        "take another --manifest, or leave them out with -x",
+    ]
+
+
 def test_a_script_without_the_orchestrator_is_refused(both: Project) -> None:
     both.task("lead-less", script="worker:\n  - name: x\n    do:\n      - say: y\n")
     assert "has no steps for orch, the orchestrator of rehearsal" in refused(both, include=("lead-less",))
