@@ -42,7 +42,11 @@ def unstarted(terms: Terms, end: End, timings: Timings) -> dict[str, Any]:
 
 
 class Report:
-    """The facts of one trial, in Harbor's context from the first moment: a cancel or a timeout keeps them."""
+    """The facts of one trial, in Harbor's context from the first moment: a cancel or a timeout keeps them.
+
+    `trust_domain` says within what a message's author is sure: agents of one container can read each other's keys
+    (DESIGN decision 8), those on the host can't.
+    """
 
     def __init__(self, context: AgentContext, condition: Condition, terms: Terms, timings: Timings) -> None:
         self.meter = Meter(context, condition)
@@ -51,6 +55,7 @@ class Report:
             "condition_sha256": condition.sha256,
             "rehearsal": terms.rehearsal,
             "replay": terms.replay_sha256,
+            "trust_domain": "agent" if condition.harnesses == ("builtin",) else "trial",
             "channel": None,
             "labels": [],
             "fault": None,

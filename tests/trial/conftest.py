@@ -21,6 +21,8 @@ from bench.settings import ROOT
 from bench.stack.postgres import Postgres
 from bench.trial import session
 from bench.trial.agent import TeamAgent
+from tests.standins.programs import make as make_programs
+from tests.trial.realteams import RealBench
 from tests.trial.services import Stack, Workspace, remove
 
 
@@ -163,6 +165,35 @@ async def own_bench(own_stack: Stack, tmp_path: Path, monkeypatch: pytest.Monkey
     """Trials on a stack that the test may hurt."""
     async for made in _bench(own_stack, tmp_path, monkeypatch):
         yield made
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-ins for Buzz's programs."""
+    return make_programs(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture
+async def real(bench: Any, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Trials of real agents on the shared stack."""
+    async for made in _real(bench, programs, tmp_path, monkeypatch):
+        yield made
+
+
+@pytest.fixture
+async def own_real(own_bench: Any, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Trials of real agents on a stack that the test may hurt."""
+    async for made in _real(own_bench, programs, tmp_path, monkeypatch):
+        yield made
+
+
+async def _real(bench: Bench, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("BUZZBENCH_AGENT_PROGRAMS", str(programs))
+    monkeypatch.setenv("HARBOR_TELEMETRY", "off")
+    bench.stack.run_dir(bench.job_dir.name)
+    made = RealBench(bench, tmp_path)
+    yield made
+    await made.close()
 
 
 async def _bench(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -78,7 +78,7 @@ class Upstream:
 
 @asynccontextmanager
 async def serving(
-    upstream: Upstream, directory: Path, *, workers: int = 1, trial: str = ""
+    upstream: Upstream, directory: Path, *, workers: int = 1, trial: str = "", harness: str = "builtin"
 ) -> AsyncIterator[dict[str, Any]]:
     """The options of a team whose models are this upstream: `lead` and `help`."""
     app = web.Application()
@@ -86,25 +86,25 @@ async def serving(
     server = TestServer(app)
     await server.start_server()
     try:
-        yield {"rehearsal": None, **_files(directory, str(server.make_url("")), workers, trial)}
+        yield {"rehearsal": None, **_files(directory, str(server.make_url("")), workers, trial, harness)}
     finally:
         await server.close()
 
 
-def _files(directory: Path, url: str, workers: int, trial: str) -> dict[str, Any]:
+def _files(directory: Path, url: str, workers: int, trial: str, harness: str) -> dict[str, Any]:
     persona = directory / "persona.md"
     names = "the user and the orchestrator" + (" and the worker" if workers else "")
     persona.write_text(f"You work with {names}.\n")
     digest = hashlib.sha256(persona.read_bytes()).hexdigest()
     pinned = f"{{path: persona.md, sha256: {digest}}}"
     roster = [
-        f"- {{id: orch, kind: orchestrator, role: lead, endpoint: lead, model_revision: lead, harness: builtin, "
+        f"- {{id: orch, kind: orchestrator, role: lead, endpoint: lead, model_revision: lead, harness: {harness}, "
         f"prompt: {pinned}}}"
     ]
     if workers:
         roster.append(
             f"- {{id: worker, kind: worker, role: helper, count: {workers}, endpoint: help, model_revision: help, "
-            f"harness: builtin, prompt: {pinned}}}"
+            f"harness: {harness}, prompt: {pinned}}}"
         )
     prices = "{input: 1, cached_input: 0.1, cache_write: 2, output: 10}"
     lines = [
