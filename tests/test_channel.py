@@ -467,6 +467,26 @@ async def test_trouble_of_the_relay_is_waited_out_and_is_no_refusal() -> None:
             await within(client.publish(KEY.sign(1, "x")))
 
 
+async def test_a_subscription_that_the_relay_ends_for_its_own_trouble_is_asked_for_again() -> None:
+    """As one does that is shutting down, to a client that was quick to come back."""
+
+    async def troubled(peer: web.WebSocketResponse, frame: list[Any], frames: list[list[Any]]) -> None:
+        if frame[0] == "REQ":
+            asked = [each[0] for each in frames].count("REQ")
+            await peer.send_json(["EOSE", frame[1]] if asked == 3 else ["CLOSED", frame[1], "error: no database"])
+
+    async with scripted(troubled) as (url, frames), RelayClient(url, KEY) as client:
+        subscription = await within(client.subscribe({"kinds": [1]}, lambda _: None))
+        assert (subscription.closed, kinds(frames)) == (None, ["REQ"] * 3)
+
+    async def hopeless(peer: web.WebSocketResponse, frame: list[Any], _: list[list[Any]]) -> None:
+        await peer.send_json(["CLOSED", frame[1], "error: no database"])
+
+    async with scripted(hopeless) as (url, _), RelayClient(url, KEY, answer_s=0.4) as client:
+        with pytest.raises(RelayRefused, match=r"^the relay refused a subscription: error: no database$"):
+            await within(client.subscribe({"kinds": [1]}, lambda _: None))
+
+
 async def test_a_relay_in_trouble_at_the_authentication_is_dialled_again_for_as_long_as_allowed() -> None:
     async def troubled(peer: web.WebSocketResponse, frame: list[Any], frames: list[list[Any]]) -> None:
         if frame[0] == "EVENT":

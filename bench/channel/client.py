@@ -219,6 +219,11 @@ class RelayClient:
         pending.held = True
         await self._send_held()
 
+    async def _ask_again(self, subscription: Subscription) -> None:
+        await asyncio.sleep(TROUBLE_PAUSE_S)
+        subscription.held = True
+        await self._send_held()
+
     def _answered(self, identity: str, answer: asyncio.Future[None]) -> None:
         self._pending.pop(identity, None)
         if not answer.cancelled():
@@ -283,6 +288,10 @@ class RelayClient:
     def _on_closed(self, subscription: Subscription, reason: str) -> None:
         if wants_authentication(reason) and not self._connection.authenticated:
             subscription.held = True
+            return
+        if is_trouble(reason) and subscription.may_ask_again(self._answer_s):
+            log.warning("%s ended a subscription, which is asked for again: %s", self.url, reason)
+            self._spawn(self._ask_again(subscription))
             return
         subscription.closed = reason
         del self._subscriptions[subscription.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ class Subscription:
     ready: asyncio.Future[None] = field(repr=False)
     closed: str | None = None
     held: bool = False  # has to be (re)sent once the connection can carry it
+    troubled_since: float | None = None  # monotonic seconds, while the relay refuses it for its own trouble
     known_until: float | None = None  # Unix seconds up to which nothing is missing, while not live
     held_back: list[Event] | None = field(default=None, repr=False)
     seen: set[str] = field(default_factory=set, repr=False)
@@ -54,11 +56,17 @@ class Subscription:
 
     def settle(self, stored: Sequence[Event], live: Sequence[Event]) -> None:
         """Deliver the stored events, oldest first, then what came meanwhile; live from now on."""
-        self.held_back, self.known_until = None, None
+        self.held_back, self.known_until, self.troubled_since = None, None, None
         for event in (*reversed(stored), *live):
             self.take(event)
         if not self.ready.done():
             self.ready.set_result(None)
+
+    def may_ask_again(self, patience_s: float) -> bool:
+        """The relay ended it for trouble of its own. Whether that has not lasted for longer than the patience."""
+        self.interrupt(time.time())
+        self.troubled_since = self.troubled_since or time.monotonic()
+        return time.monotonic() - self.troubled_since < patience_s
 
     def interrupt(self, at: float) -> None:
         """The connection is lost; `at` in Unix seconds."""
