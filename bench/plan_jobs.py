@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -65,6 +66,8 @@ def make(
     if options.jobs_dir.exists() and not options.jobs_dir.is_dir():
         faults.append(Problem(shown(options.jobs_dir), "jobs are written into a directory, and this is a file"))
         return ()
+    if not options.dry_run and not _can_be_made(options.jobs_dir):
+        faults.append(Problem(shown(options.jobs_dir), "no jobs can be written here", "give another --jobs-dir"))
     if selection is None:
         return ()
     tasks = selection.tasks
@@ -96,6 +99,12 @@ def make(
         )
         for (layer, group), name in zip(groups.items(), names, strict=True)
     )
+
+
+def _can_be_made(directory: Path) -> bool:
+    """Whether files can be made in the directory, or the directory itself where it isn't there yet."""
+    there = next(path for path in (directory.absolute(), *directory.absolute().parents) if path.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _default_attempts(tasks: Sequence[Task]) -> int:

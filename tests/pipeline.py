@@ -74,6 +74,15 @@ class Installation:
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)["jobs"][0]
 
+    def service(self, name: str) -> int:
+        """The process id of a running service: postgres, relay or gateway."""
+        services = json.loads(self.inv("status", "--json").stdout)["services"]
+        return next(int(service["pid"]) for service in services if service["name"] == name)
+
+    def job_processes(self) -> list[str]:
+        """Those of `processes` that belong to a job: Harbor's child, sandboxes and what runs in them."""
+        return [line for line in self.processes() if "bench.run" in line or "bwrap" in line or "nsenter" in line]
+
     def processes(self) -> list[str]:
         """The command lines of all living processes that know this home, by an argument or their environment."""
         mark = str(self.home).encode()

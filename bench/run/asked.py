@@ -61,8 +61,10 @@ def _look(plan: Plan, job: JobPlan) -> None:
     _existing[job.directory] = None
     if job.directory.exists():
         # Reading a job back needs much that a new one doesn't.
+        from bench.run.claim import refuse_claimed
         from bench.run.existing import resume_of
 
+        refuse_claimed(job.directory)
         _existing[job.directory] = resume_of(plan, job)
 
 

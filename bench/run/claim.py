@@ -22,8 +22,7 @@ def claimed(job_dir: Path) -> Iterator[int]:
     descriptor = os.open(job_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if not _lock(descriptor):
-            fix = "wait for its end, or choose another --job-name"
-            raise InvalidInput.of(shown(job_dir), "another run works on this job", fix)
+            raise _taken(job_dir)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -39,6 +38,17 @@ def is_claimed(job_dir: Path) -> bool:
         return not _lock(descriptor)
     finally:
         os.close(descriptor)
+
+
+def refuse_claimed(job_dir: Path) -> None:
+    """Raise InvalidInput where a process works on the job now."""
+    if is_claimed(job_dir):
+        raise _taken(job_dir)
+
+
+def _taken(job_dir: Path) -> InvalidInput:
+    fix = "wait for its end, or choose another --job-name"
+    return InvalidInput.of(shown(job_dir), "another run works on this job", fix)
 
 
 def _lock(descriptor: int) -> bool:
