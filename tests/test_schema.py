@@ -15,6 +15,9 @@ from bench.errors import BuzzbenchError
 from bench.stack import StackAddress
 from bench.stack.postgres import Postgres
 
+NAMES = [migration.name for migration in schema.read(schema.SQL)]
+NEXT = f"{len(NAMES) + 1:04}"
+
 
 def at(dsn: str) -> StackAddress:
     return StackAddress("embedded", "ws://localhost:1", dsn, "http://127.0.0.1:1", "unused")
@@ -26,18 +29,18 @@ def migrations(tmp_path: Path) -> Path:
     return Path(shutil.copytree(schema.SQL, tmp_path / "sql"))
 
 
-def test_all_three_tables_are_there_and_a_second_run_changes_nothing(
+def test_all_tables_are_there_and_a_second_run_changes_nothing(
     database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert schema.apply(at(database)) == ["0001_benchmark"]
-    assert capsys.readouterr().err == "schema applied: 0001_benchmark\n"
+    assert schema.apply(at(database)) == NAMES
+    assert capsys.readouterr().err == f"schema applied: {', '.join(NAMES)}\n"
     assert schema.apply(at(database)) == []
     assert capsys.readouterr().err == "schema is current\n"
     with psycopg.connect(database) as connection:
         rows = connection.execute(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'benchmark'"
         ).fetchall()
-    assert {"trial_manifest", "llm_receipts", "spans"} <= {name for (name,) in rows}
+    assert {"trial_manifest", "llm_receipts", "spans", "trial_handle"} <= {name for (name,) in rows}
 
 
 def test_two_at_once_apply_each_migration_once(database: str) -> None:
@@ -47,7 +50,7 @@ def test_two_at_once_apply_each_migration_once(database: str) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert applied == ["0001_benchmark"]
+    assert applied == NAMES
 
 
 def test_a_changed_migration_is_refused(database: str, migrations: Path) -> None:
@@ -59,15 +62,17 @@ def test_a_changed_migration_is_refused(database: str, migrations: Path) -> None
 
 
 def test_a_database_of_a_newer_version_is_refused(database: str, migrations: Path) -> None:
-    (migrations / "0002_next.sql").write_text("CREATE TABLE benchmark.more ()")
-    assert schema.apply(at(database), directory=migrations) == ["0001_benchmark", "0002_next"]
-    with pytest.raises(BuzzbenchError, match="the database has 0002_next, which this version doesn't know"):
+    (migrations / f"{NEXT}_next.sql").write_text("CREATE TABLE benchmark.more ()")
+    assert schema.apply(at(database), directory=migrations) == [*NAMES, f"{NEXT}_next"]
+    with pytest.raises(BuzzbenchError, match=f"the database has {NEXT}_next, which this version doesn't know"):
         schema.apply(at(database))
 
 
 def test_a_migration_that_fails_leaves_nothing_of_itself_or_the_others(database: str, migrations: Path) -> None:
-    (migrations / "0002_broken.sql").write_text("CREATE TABLE benchmark.half (); SELECT no_such_thing();")
-    with pytest.raises(BuzzbenchError, match=r"bench/sql/0002_broken\.sql: function no_such_thing\(\) does not exist"):
+    (migrations / f"{NEXT}_broken.sql").write_text("CREATE TABLE benchmark.half (); SELECT no_such_thing();")
+    with pytest.raises(
+        BuzzbenchError, match=rf"bench/sql/{NEXT}_broken\.sql: function no_such_thing\(\) does not exist"
+    ):
         schema.apply(at(database), directory=migrations)
     with psycopg.connect(database) as connection:
         assert connection.execute("SELECT to_regnamespace('benchmark')").fetchone() == (None,)
@@ -87,7 +92,7 @@ def test_it_waits_for_a_server_that_is_still_starting(postgres_server: Postgres,
     try:
         late.ensure()
         applying.join()
-        assert done == ["0001_benchmark"]
+        assert done == NAMES
     finally:
         late.stop()
         applying.join()

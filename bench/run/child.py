@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import traceback
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -167,7 +168,7 @@ def _check(job: Job, *, trials: int | None, kept: int) -> None:
 
 def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Retries, starts: Starts | None) -> None:
     from bench import records
-    from bench.trial import journal, stops
+    from bench.trial import handles, journal, stops
     from bench.trial.environments import note_if_gone
 
     path = job_dir / journal.FILE_NAME
@@ -179,6 +180,7 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
             admission.stop(stop)
 
     stops.listen(on_stop)
+    handles.listen(lambda handle: emit("provisioned", **asdict(handle)))
 
     async def on_event(event: TrialHookEvent) -> None:
         name = event.trial_name

@@ -25,6 +25,7 @@ from bench.resume import lines
 from bench.run import left
 from bench.run.claim import claimed
 from bench.run.existing import resume_of
+from bench.run.keeper import Keeper
 from bench.run.progress import Progress
 from bench.settings import ROOT
 from bench.stack import jobs
@@ -77,7 +78,7 @@ def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
             "provider_keys": {name: plan.options.environ[name] for name in plan.key_variables},
         }
         with Progress(job.name, None if job.trials is None else job.trials - kept) as progress:
-            error = _run_child(order, run_dir, plan.key_variables, progress, claim)
+            error = _run_child(order, run_dir, plan.key_variables, progress, claim, Keeper(stack.dsn, job.name))
         (run_dir / SECRETS).unlink(missing_ok=True)
         if error is None:
             left.over(run_dir)
@@ -123,7 +124,12 @@ def _discard_if_unbegun(directory: Path) -> bool:
 
 
 def _run_child(
-    order: dict[str, Any], run_dir: Path, secret_variables: tuple[str, ...], progress: Progress, claim: int
+    order: dict[str, Any],
+    run_dir: Path,
+    secret_variables: tuple[str, ...],
+    progress: Progress,
+    claim: int,
+    keeper: Keeper,
 ) -> BuzzbenchError | None:
     environment = {k: v for k, v in os.environ.items() if k not in secret_variables}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -148,11 +154,15 @@ def _run_child(
     try:
         with _signals(child, progress.note) as received, os.fdopen(read_end, encoding="utf-8") as events:
             _send(child.stdin, order)
+            # While the child imports Harbor: it takes as long.
+            keeper.open()
             for line in events:
                 last = json.loads(line)
+                keeper.see(last, progress.note)
                 progress.show(last)
             code = child.wait()
     finally:
+        keeper.close()
         # Closing the pipe is the order to stop, whatever happened here.
         with contextlib.suppress(OSError):
             child.stdin.close()

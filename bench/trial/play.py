@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bench.channel import RelayGone
 from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Grant, Notice
-from bench.trial import export, teams
+from bench.trial import export, handles, teams
 from bench.trial.deadline import EVIDENCE_S, Deadline, WorkLimit
 from bench.trial.ends import End, of_error
 from bench.trial.provision import Cast, Room, collect, provisioned, strangers
@@ -71,6 +71,7 @@ class Play:
         issuing.add_done_callback(lambda task: task.cancelled() or task.exception())
         stack.callback(issuing.cancel)
         room = await stack.enter_async_context(provisioned(self._stage.session, cast, self._timings))
+        handles.announce(cast.handle(self._stage.session.condition.sha256))
         return room, await issuing
 
     async def _perform(self, team: TeamAtWork, room: Room, notices: AsyncIterator[Notice]) -> End:

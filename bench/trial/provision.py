@@ -24,6 +24,7 @@ from bench.harness.post import PATIENCE_S, is_transient, publish
 from bench.manifest import Agent
 from bench.nostr import Event, Key, tag_value, tag_values
 from bench.trial.evidence import Person, Subject
+from bench.trial.handles import Handle
 from bench.trial.session import Session
 from bench.trial.timings import Timings
 
@@ -77,6 +78,11 @@ class Cast:
     def people(self) -> dict[str, str]:
         """Public keys by name, the user's among them."""
         return {USER: self.user.public, **{seat.agent.name: seat.key.public for seat in self.seats}}
+
+    def handle(self, condition_sha256: str) -> Handle:
+        """What is kept of it in the database."""
+        agents = {seat.agent.name: seat.key.public for seat in self.seats}
+        return Handle(self.trial, self.task, self.channel, condition_sha256, self.user.public, agents)
 
     @property
     def subject(self) -> Subject:
