@@ -28,6 +28,7 @@ LABEL_OF_EXCEPTION = {
     "AddTestsDirError": "environment_lost",
     "DownloadVerifierDirError": "environment_lost",
     "SandboxLikelyOutOfMemoryError": "environment_lost",
+    "SandboxLost": "environment_lost",
     "MemoryLimitExceededError": "environment_lost",
 }
 """What the agents can bring about once they have control: a label, never an excuse."""

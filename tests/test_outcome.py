@@ -99,6 +99,7 @@ def test_every_end_has_its_outcome(facts: Facts, outcome: str, reward: float | N
     [
         (ran(rewards=REWARD_1, exception_type="AgentTimeoutError"), "agent_timeout"),
         (ran(exception_type="DownloadVerifierDirError"), "environment_lost"),
+        (ran(exception_type="SandboxLost"), "environment_lost"),
         (ran(exception_type="VerifierTimeoutError"), "verifier_timeout"),
         (ran(exception_type="RuntimeError"), "no_reward"),
         (ran(rewards={"reward": 1.5}), "reward_out_of_range"),
