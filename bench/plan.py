@@ -127,6 +127,9 @@ def make(options: Options) -> Plan:
     faults = Faults()
     rehearsal = _script(options, faults)
     replay = replays.read(options, faults)
+    if options.replay and replay is None:
+        # What else is wrong can't be told without it: whose team it is, and which tasks.
+        raise_problems(faults)
     selection = replays.narrowed(choose(options, faults), replay, options, faults)
     options = replays.with_attempts(options, selection.tasks if selection else (), replay, faults)
     condition, endpoints, endpoint_config = _terms(options, rehearsal, replay, faults)

@@ -78,10 +78,10 @@ def narrowed(selection: Selection | None, found: Replay | None, options: Options
         names = tuple(as_harbor_matches(name, selection.registry) for name in found.attempts)
         return selection if options.include else replace(selection, include=names)
     missing = [task.name for task in selection.tasks if task.name not in found.attempts]
+    tasks = tuple(task for task in selection.tasks if task.name in found.attempts)
     if options.include and missing:
         faults.append(Problem("--include-task", f"{', '.join(missing)} is not on the cassette {where}"))
-    tasks = tuple(task for task in selection.tasks if task.name in found.attempts)
-    if selection.tasks and not tasks:
+    elif selection.tasks and not tasks:
         faults.append(
             Problem(where, "none of the selected tasks is on it", f"it has {', '.join(sorted(found.attempts))}")
         )
