@@ -117,6 +117,11 @@ class Workspace:
     uploaded: dict[str, bytes] = field(default_factory=dict)
     task_env_config: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(workdir="/app"))
 
+    @staticmethod
+    def type() -> str:
+        """Nothing is asked of it before: it is made so, as the sandbox is."""
+        return "sandbox"
+
     async def exec(self, command: str, *, timeout_sec: int | None = None) -> SimpleNamespace:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = await asyncio.create_subprocess_exec(
