@@ -329,6 +329,12 @@ def test(c: Context, fast: bool = False, docker: bool = False, match: str = "") 
     commands.test(fast=fast, docker=docker, match=match)
 
 
+@stage(help={"match": "Only tests that match this expression."})
+def stress(c: Context, match: str = "") -> None:
+    """Run the tests of minutes: kills at random moments, services that die, heavy load."""
+    commands.stress(match=match)
+
+
 @stage
 def check(c: Context) -> None:
     """Check style, types and generated texts; warnings are errors."""
@@ -365,6 +371,7 @@ namespace = Collection(
     report,
     spend,
     test,
+    stress,
     check,
     lock,
     perf,

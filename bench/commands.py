@@ -203,6 +203,12 @@ def test(*, fast: bool, docker: bool, match: str) -> None:
     develop.test(fast=fast, docker=docker, match=match)
 
 
+def stress(*, match: str) -> None:
+    from bench import develop
+
+    develop.stress(match=match)
+
+
 def check() -> None:
     from bench import develop
 

@@ -22,6 +22,11 @@ def test(*, fast: bool, docker: bool, match: str) -> None:
     _run("the tests", "-m", "pytest", "-m", marks, *(["-k", match] if match else []))
 
 
+def stress(*, match: str) -> None:
+    """Run the tests that load and hurt the whole for minutes; their seeds are printed, and show where one fails."""
+    _run("the stress tests", "-m", "pytest", "-m", "stress and not docker", *(["-k", match] if match else []))
+
+
 def check() -> None:
     """Run every check, and fail after all of them if one did."""
     checks = (

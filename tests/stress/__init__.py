@@ -1,0 +1,1 @@
+"""Minutes of faults at random moments; `inv stress` runs them."""
