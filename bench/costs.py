@@ -55,13 +55,21 @@ def total(spends: Iterable[Spend]) -> Spend:
     return sum(spends, NOTHING)
 
 
-def by_trial(receipts: Path, warnings: list[str]) -> dict[str, Spend]:
-    """The spend of every trial in a receipts file. A call that has two receipts counts once, by the later one."""
+def calls_of(receipts: Path, warnings: list[str]) -> list[dict[str, Any]]:
+    """One receipt for each call in a receipts file: the later one where a call has two.
+
+    A call whose only one is `open` was under way when the gateway died: it is unknown, charged at its bound.
+    """
     latest: dict[str, dict[str, Any]] = {}
     for number, receipt in enumerate(jsonl.read(receipts, warnings)):
         latest[str(receipt.get("call_id") or number)] = receipt
+    return list(latest.values())
+
+
+def by_trial(receipts: Path, warnings: list[str]) -> dict[str, Spend]:
+    """The spend of every trial in a receipts file."""
     spends: dict[str, Spend] = {}
-    for receipt in latest.values():
+    for receipt in calls_of(receipts, warnings):
         name = str(receipt.get("trial"))
         spends[name] = spends.get(name, NOTHING).plus(receipt)
     return spends

@@ -17,7 +17,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from bench.records import RECEIPTS, JobRecord, TrialRecord, json_lines, read_job
+from bench.costs import calls_of
+from bench.records import RECEIPTS, JobRecord, TrialRecord, read_job
 
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
 """Harbor's, in result.json, each with `started_at` and `finished_at` (HARBOR.md section 7.3)."""
@@ -117,9 +118,9 @@ def _trial(record: JobRecord, trial: TrialRecord, result: Mapping[str, Any]) -> 
 
 
 def _receipts(job: str, path: Path, warnings: list[str]) -> list[Row]:
-    """The journal's receipts, the last of a call id alone."""
-    rows: dict[str, Row] = {}
-    for receipt in json_lines(path, warnings):
+    """A row for each call; one that is still open is unknown."""
+    rows: list[Row] = []
+    for receipt in calls_of(path, warnings):
         lacking = [name for name in NOT_NULL if receipt.get(name) is None]
         if lacking:
             warnings.append(f"{path}: receipt {receipt.get('call_id')} lacks {', '.join(lacking)}, passed over")
@@ -127,8 +128,8 @@ def _receipts(job: str, path: Path, warnings: list[str]) -> list[Row]:
         row = {name: receipt.get(name) for name in (*NOT_NULL, *NULLABLE)}
         usage = receipt.get("usage")
         row |= {"job": job, "reason": _text(row["reason"]), "usage": None if usage is None else _jsonb(usage)}
-        rows[str(receipt["call_id"])] = row
-    return list(rows.values())
+        rows.append(row | {"outcome": "unknown"} if row["outcome"] == "open" else row)
+    return rows
 
 
 def _spans(job: str, trial: str, result: Mapping[str, Any]) -> list[Row]:

@@ -14,8 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from bench import jsonl
-from bench.costs import TOKEN_CLASSES, usd
+from bench.costs import TOKEN_CLASSES, calls_of, usd
 from bench.errors import InvalidInput, MachineLacks
 from bench.nearest import did_you_mean
 from bench.prices import Tokens, cost_usd_micros
@@ -55,7 +54,7 @@ class Repriced:
 def cost_anew(receipts: Path, sheet: PriceSheet, warnings: list[str]) -> list[Repriced]:
     """Every model's calls at the sheet's prices, in the order of their first call."""
     calls: dict[str, list[Mapping[str, Any]]] = {}
-    for receipt in jsonl.read(receipts, warnings):
+    for receipt in calls_of(receipts, warnings):
         if receipt.get("outcome") != "refused":
             calls.setdefault(str(receipt.get("model")), []).append(receipt)
     return [_model(model, made, sheet) for model, made in calls.items()]

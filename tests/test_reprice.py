@@ -47,6 +47,13 @@ def test_unknown_tokens_stay_unknown(tmp_path: Path) -> None:
     assert (row.unknown_calls, row.other_usd_micros) == (1, 0)
 
 
+def test_a_call_counts_once_by_its_end(tmp_path: Path) -> None:
+    sheet = pricesheet.load(write(tmp_path / "prices.yaml", SHEET))
+    began, ended = receipt(output=None, outcome="open", call_id="c"), receipt(call_id="c")
+    (row,) = reprice.cost_anew(write(tmp_path / RECEIPTS, f"{began}\n{ended}\n"), sheet, [])
+    assert (row.calls, row.unknown_calls, row.other_usd_micros) == (1, 0, 18_000_000)
+
+
 def test_a_sheet_has_its_day_and_the_hash_that_receipts_name(tmp_path: Path) -> None:
     sheet = pricesheet.load(write(tmp_path / "prices.yaml", SHEET))
     assert sheet.dated == datetime.date(2026, 7, 1)

@@ -163,6 +163,7 @@ async def make(
         if principal.part is not None:
             work = asyncio.create_task(principal.part.answer(request.body))
         else:
+            _open(call, request, reservation)
             work = asyncio.create_task(upstream.send(client, principal.endpoint, headers, query, body))
         under_way = OpenCall(work)
         principal.open.add(under_way)
@@ -178,6 +179,17 @@ async def make(
         raise ended.refused
     assert ended.answer is not None
     return ended.answer
+
+
+def _open(call: Call, request: Request, reservation: Reservation) -> None:
+    """Note the call before it goes out, so that the gateway's own death loses none. Raises Refused (500)."""
+    ended = Ended("open", 0, UNKNOWN, reason="under way: no end of this call is booked")
+    unbounded = request.output_tokens is None
+    try:
+        call.principal.job.journal.note(_receipt(call, ended, reservation.amount, unbounded=unbounded))
+    except OSError as error:
+        call.principal.job.settle(reservation, Amount())
+        raise _unwritten(call, error) from error
 
 
 def _record(call: Call, ended: Ended) -> None:
@@ -254,12 +266,27 @@ async def _settle(call: Call, request: Request, reservation: Reservation, ended:
 
 async def _book(call: Call, ended: Ended, charge: Amount, *, unbounded: bool = False) -> None:
     """Write the receipt and count it. Raises Refused (500) where it can't be written: then no answer goes out."""
+    receipt = _receipt(call, ended, charge, unbounded=unbounded)
+    call.principal.tally.add(receipt)
+    try:
+        await call.principal.job.journal.append(receipt)
+    except OSError as error:
+        raise _unwritten(call, error) from error
+
+
+def _unwritten(call: Call, error: OSError) -> Refused:
+    reason = f"the receipt can't be written: {error.strerror}"
+    call.principal.tell("receipts_failed", reason)
+    return Refused(500, "receipts", reason)
+
+
+def _receipt(call: Call, ended: Ended, charge: Amount, *, unbounded: bool) -> Receipt:
     principal, job = call.principal, call.principal.job
     request, answer, issue = call.request, ended.answer, call.principal.issue
     price = job.registration.prices.get(request.model) if request is not None else None
     cost = 0 if price is None else cost_usd_micros(price, ended.tokens)
     cassette = job.replay.sha256 if job.replay and principal.part is not None else None
-    receipt = Receipt(
+    return Receipt(
         call_id=call.call_id,
         job=job.registration.job,
         trial=issue.trial,
@@ -289,13 +316,6 @@ async def _book(call: Call, ended: Ended, charge: Amount, *, unbounded: bool = F
         cassette_sha256=cassette,
         tool_calls=None if answer is None or ended.outcome != "ok" else answers.tool_calls(answer.body),
     )
-    principal.tally.add(receipt)
-    try:
-        await job.journal.append(receipt)
-    except OSError as error:
-        reason = f"the receipt can't be written: {error.strerror}"
-        principal.tell("receipts_failed", reason)
-        raise Refused(500, "receipts", reason) from error
 
 
 def _ms(seconds: float) -> float:

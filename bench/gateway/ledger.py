@@ -7,6 +7,7 @@ whole reservation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -90,12 +91,16 @@ class Reservation:
 
 
 class Ledger:
-    """The accounts of one job. `spent` is what earlier runs of the same job were charged."""
+    """The accounts of one job. `spent` is what earlier runs of it were charged, by trial and agent."""
 
-    def __init__(self, job: str, limits: Limits | None, spent: Amount | None = None) -> None:
-        self.job = Account("job", job, limits or NO_LIMITS, spent or Amount())
+    def __init__(self, job: str, limits: Limits | None, spent: Mapping[tuple[str, str], Amount] | None = None) -> None:
+        self.job = Account("job", job, limits or NO_LIMITS)
         self._trials: dict[str, Account] = {}
         self._agents: dict[tuple[str, str], Account] = {}
+        for (trial, agent), amount in (spent or {}).items():
+            self.open(trial, agent, trial_limits=None, limits=None)
+            for account in self.accounts(trial, agent):
+                account.spent += amount
 
     def open(self, trial: str, agent: str, *, trial_limits: Limits | None, limits: Limits | None) -> None:
         """Make the agent's accounts, or give them these caps; what was spent stays."""

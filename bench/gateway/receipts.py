@@ -1,6 +1,8 @@
 """Receipts: what the gateway saw of each model call, on disk before the caller has its answer.
 
-A job's journal is JSON lines, appended by one writer that makes whatever is queued durable with one fsync.
+A job's journal is JSON lines, appended by one writer that makes whatever is queued durable with one fsync. A call to a
+real upstream is noted before it goes out, by a receipt that is `open`; the receipt of its end has the same call id and
+takes its place. A call without an end was cut by the gateway's own: it counts as unknown, at its reserved bound.
 """
 
 from __future__ import annotations
@@ -15,19 +17,19 @@ import orjson
 
 from bench.gateway.ledger import Amount
 
-type Outcome = Literal["ok", "error", "refused", "unknown"]
+type Outcome = Literal["open", "ok", "error", "refused", "unknown"]
 
 
 @dataclass(frozen=True)
 class Receipt:
     """One call. Times in milliseconds, tokens in disjoint classes, None is unknown.
 
-    `outcome`: `ok` and `error` (the upstream's answer), `refused` (the gateway's own, nothing went out), `unknown`
-    (cut, or without an answer). `charged_*` is what the budgets counted: the cost where it is known, else the
-    reserved bound; None where the call had no bound. `model` is None where the request named none. `reason` says in
-    our own words why a call was refused or is unknown. `cassette_sha256` is of the cassette that a replay plays: it
-    costs nothing, but is charged as the recording was, so that the same caps bite. `tool_calls` is how many tools the
-    answer calls: none ends the agent's turn.
+    `outcome`: `open` (about to go out), `ok` and `error` (the upstream's answer), `refused` (the gateway's own, nothing
+    went out), `unknown` (cut, or without an answer). `charged_*` is what the budgets counted: the cost where it is
+    known, else the reserved bound; None where the call had no bound. `model` is None where the request named none.
+    `reason` says in our own words why a call was refused or is unknown. `cassette_sha256` is of the cassette that a
+    replay plays: it costs nothing, but is charged as the recording was, so that the same caps bite. `tool_calls` is how
+    many tools the answer calls: none ends the agent's turn.
     """
 
     call_id: str
@@ -78,12 +80,22 @@ class Journal:
             file.write(b"\n")
         return cls(path, file)
 
+    def note(self, receipt: Receipt) -> None:
+        """Write an open receipt at once, without fsync. Raises OSError: then the call must not go out.
+
+        What was written survives the end of this process; an fsync would only help against the machine's, and each
+        call would wait for one more (it is made durable by the next receipt that ends).
+        """
+        if self._broken is not None:
+            raise self._broken
+        self._write_all(_line(receipt))
+
     async def append(self, receipt: Receipt) -> None:
         """Write the receipt; on disk when this returns. Raises OSError when the journal can't be written."""
         if self._broken is not None:
             raise self._broken
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append((orjson.dumps(receipt, option=orjson.OPT_APPEND_NEWLINE), written))
+        self._queue.append((_line(receipt), written))
         if self._writer is None:
             self._writer = asyncio.create_task(self._write(), name=f"journal {self._path.name}")
         await written
@@ -111,25 +123,40 @@ class Journal:
         self._writer = None
 
     def _write_durably(self, data: bytes) -> None:
+        self._write_all(data)
+        os.fsync(self._file.fileno())
+
+    def _write_all(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[self._file.write(view) :]
-        os.fsync(self._file.fileno())
 
 
-def charged(path: Path) -> Amount:
-    """What the journal's earlier calls were charged, for a job that goes on. Torn lines count nothing."""
-    total = Amount()
+def charged(path: Path) -> dict[tuple[str, str], Amount]:
+    """What the journal's earlier calls were charged, by trial and agent, for a job that goes on.
+
+    An open call is charged its bound. Torn lines count nothing.
+    """
     if not path.is_file():
-        return total
+        return {}
+    latest: dict[str, dict[str, Any]] = {}
     for line in path.read_bytes().splitlines():
         try:
             receipt = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue
+        latest[receipt["call_id"]] = receipt
+    totals: dict[tuple[str, str], Amount] = {}
+    for receipt in latest.values():
         if receipt["outcome"] != "refused":
-            total += Amount(receipt["charged_usd_micros"] or 0, receipt["charged_tokens"] or 0, 1)
-    return total
+            of = receipt["trial"], receipt["agent"]
+            charge = Amount(receipt["charged_usd_micros"] or 0, receipt["charged_tokens"] or 0, 1)
+            totals[of] = totals.get(of, Amount()) + charge
+    return totals
+
+
+def _line(receipt: Receipt) -> bytes:
+    return orjson.dumps(receipt, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -45,7 +45,7 @@ class Calls:
         self.all: list[Call] = []
 
     def read(self) -> list[Call]:
-        """Those booked since the last time."""
+        """Those booked since the last time. What is only open has no end yet."""
         if not self._journal.exists() or self._journal.stat().st_size == self._offset:
             return []
         with self._journal.open("rb") as file:
@@ -63,7 +63,7 @@ class Calls:
             receipt = orjson.loads(line)
         except orjson.JSONDecodeError:
             return None  # torn by a gateway that was killed: it ended the line when it came back
-        return receipt if receipt.get("trial") == self._trial else None
+        return receipt if receipt.get("trial") == self._trial and receipt.get("outcome") != "open" else None
 
 
 def _call(receipt: dict[str, Any]) -> Call:

@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bench.costs import calls_of
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Context, Endpoint, Grant, Issue, Registration
 from bench.manifest import Limits, Price
@@ -50,6 +51,7 @@ class Gateway:
 def start_gateway(home: Path) -> Gateway:
     """A gateway that serves; its files lie in `home`."""
     ready = home / "ready"
+    ready.unlink(missing_ok=True)
     config = {"host": "127.0.0.1", "port": 0, "control": str(home / "control"), "ready_file": str(ready)}
     with (home / "log").open("ab") as log:
         process = subprocess.Popen([sys.executable, "-m", "bench.gateway"], stdin=subprocess.PIPE, stderr=log)
@@ -137,7 +139,8 @@ class Job:
 
     @property
     def receipts(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.receipts_path.read_text().splitlines()]
+        """One for each call, the last."""
+        return calls_of(self.receipts_path, [])
 
 
 def registration(

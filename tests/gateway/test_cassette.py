@@ -66,7 +66,11 @@ def test_a_request_is_told_by_what_is_new_in_it() -> None:
 
 REQUESTS = st.fixed_dictionaries(
     {"messages": st.lists(st.sampled_from([{"role": "user", "content": c} for c in "abc"]), max_size=4)},
-    optional={"model": st.sampled_from("mn"), "tools": st.lists(st.integers(0, 9), max_size=2), "max_tokens": st.none()},
+    optional={
+        "model": st.sampled_from("mn"),
+        "tools": st.lists(st.integers(0, 9), max_size=2),
+        "max_tokens": st.none(),
+    },
 )
 
 

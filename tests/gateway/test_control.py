@@ -17,6 +17,7 @@ from bench.gateway.client import GatewayError, Lease
 from bench.gateway.protocol import Endpoint
 from bench.manifest import Limits, Price
 from tests.gateway.conftest import CONTEXT, Gateway, Job, registration, start_gateway
+from tests.gateway.test_service import SCRIPT, shown
 from tests.gateway.upstream import KEY, Upstream
 
 
@@ -158,9 +159,9 @@ async def test_no_answer_goes_out_when_its_receipt_cannot_be_written(
     async with await Lease.open(gateway.control) as lease:
         await lease.register(registration("full", Path("/dev/full"), upstream))
         job = Job(lease, http, Path("/dev/full"), "full")
-        grant = await job.issue()
+        grant = await job.issue(endpoint="scripted", script=SCRIPT, context=CONTEXT)
         async with lease.notices("t1") as notices:
-            reply = await job.call(grant)
+            reply = await job.call(grant, shown("write part 1"))
             notice = await anext(notices)
     reason = "the receipt can't be written: No space left on device"
     assert (reply.status, reply.json["error"]["message"]) == (500, reason)
