@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bench.extras import RETRIED
+from bench.harness.buzz import programs
 from bench.sandbox.definition import network_refusal
 from bench.settings import ROOT
 
@@ -88,7 +89,20 @@ def _environment(plan: Plan, job: JobPlan) -> dict[str, Any]:
         **overrides(plan),
         **({"kwargs": kwargs} if kwargs else {}),
         **({"extra_docker_compose": laid_over} if laid_over else {}),
+        **({"mounts": mounts(plan)} if mounts(plan) else {}),
     }
+
+
+def mounts(plan: Plan) -> list[dict[str, Any]]:
+    """The agents' programs, read-only, where the engine is this machine's: elsewhere they are uploaded."""
+    given = plan.extras.config.get("environment", {}).get("mounts") or []
+    directory = plan.options.agent_programs
+    local = plan.options.environ.get("DOCKER_HOST", "unix://").startswith("unix://")
+    if plan.environment != "docker" or not plan.needs_agents or not local or directory is None:
+        return []
+    names = (*programs.AGENTS, programs.FORWARDER)
+    ways = [{"source": str(directory / name), "target": f"{programs.INSIDE}/{name}"} for name in names]
+    return [*given, *({"type": "bind", **way, "read_only": True} for way in ways)]
 
 
 def overlays(plan: Plan, job: JobPlan) -> list[str]:
@@ -168,6 +182,8 @@ def harbor_arguments(plan: Plan, job: JobPlan) -> list[str]:
         arguments += ["--ek", f"{name}={json.dumps(value)}"]
     for path in overlays(plan, job):
         arguments += ["--extra-docker-compose", path]
+    if mounts(plan):
+        arguments += ["--mounts", json.dumps(mounts(plan))]
     for name, number in overrides(plan).items():
         arguments += [f"--{name.replace('_', '-')}", str(number)]
     if plan.extras.max_retries:

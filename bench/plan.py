@@ -63,6 +63,7 @@ class Options:
     environment_kwarg: tuple[str, ...] = ()
     max_retries: int | str | None = None
     harbor_config: Path | None = None
+    agent_programs: Path | None = None
     record: bool = False
     replay: Path | None = None
     upload: bool = False

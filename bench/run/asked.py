@@ -69,11 +69,17 @@ def _look(plan: Plan, job: JobPlan) -> None:
 
 
 def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
+    from bench import xbuild
     from bench.plan import Options
 
     renamed = {"include_task": "include", "exclude_task": "exclude"}
     fields = {renamed.get(name, name): _converted(name, value) for name, value in given.items()}
-    return Options(**fields, jobs_dir=settings.jobs_dir, now=datetime.now(UTC))
+    return Options(
+        **fields,
+        jobs_dir=settings.jobs_dir,
+        agent_programs=xbuild.programs_directory(settings),
+        now=datetime.now(UTC),
+    )
 
 
 def _converted(name: str, value: Any) -> Any:

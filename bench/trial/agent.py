@@ -99,10 +99,6 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
 
         job = self.logs_dir.parent.parent.name
         directory = provisioner.load_provisioner(provisioner.run_dir_of(job)).agent_programs
-        if directory is None:
-            raise MachineLacks.of(
-                self._terms.condition().name, "its agents' programs are not there", "run `inv xbuild`"
-            )
         found = programs.load(Path(directory), forwarder=environment.type() != "sandbox")
         await programs.install(environment, found)
 

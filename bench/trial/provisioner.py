@@ -29,7 +29,7 @@ class Provisioner:
     gateway_url: str
     gateway_control: str
     archive_on_teardown: bool = False
-    agent_programs: str | None = None
+    agent_programs: str = ""
     """The directory of real agents' programs on this host."""
 
     @property
@@ -43,6 +43,8 @@ class Provisioner:
 
 def write_provisioner(run_dir: Path, state: State, address: StackAddress) -> Path:
     """Write `provisioner.json` (0600) for a job into its run directory, and return its path."""
+    from bench import settings, xbuild
+
     provisioner = Provisioner(
         relay_http_url="http" + address.relay_url.removeprefix("ws"),
         relay_ws_url=address.relay_url,
@@ -51,18 +53,11 @@ def write_provisioner(run_dir: Path, state: State, address: StackAddress) -> Pat
         database_url=address.dsn,
         gateway_url=address.gateway_url,
         gateway_control=address.gateway_control,
-        agent_programs=_programs(),
+        agent_programs=str(xbuild.programs_directory(settings.load())),
     )
     make_private_directory(run_dir)
     write_private(run_dir / FILE_NAME, json.dumps(asdict(provisioner), indent=2) + "\n")
     return run_dir / FILE_NAME
-
-
-def _programs() -> str | None:
-    from bench import settings
-
-    found = settings.load().agent_programs
-    return str(found) if found else None
 
 
 def load_provisioner(run_dir: Path) -> Provisioner:

@@ -7,7 +7,6 @@ wait for a model for a quarter of an hour.
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from bench.harness.buzz import environ, kit, prompt
 from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
 from bench.harness.buzz.programs import INSIDE
 from bench.nostr import Event, tag_value
-from bench.trial import acp, turns, work
+from bench.trial import acp, reach, turns, work
 from bench.trial.calls import Call, Calls
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault
@@ -30,10 +29,6 @@ from bench.trial.stage import Stage
 from bench.trial.timings import Timings
 from bench.trial.trajectory import Played
 
-HOST_VARIABLE = "BUZZ_BENCHMARK_DOCKER_HOST"
-"""The reference's name for it (SEED.md row R2)."""
-
-DEFAULT_HOST = "host.docker.internal"
 PRESENCE = 40902
 """The kind by which a relay is asked who is online (BUZZ.md section 3)."""
 
@@ -70,7 +65,8 @@ class RealTeam:
         with self._timings.step("bring"), tempfile.TemporaryDirectory(prefix="bzb-kit-") as home:
             directory = Path(home) / "kit"
             directory.mkdir()
-            await asyncio.to_thread(self._write_kit, directory)
+            routes = await reach.routes(self._stage.session, self._stage.environment.type())
+            await asyncio.to_thread(self._write_kit, directory, routes)
             await self._crew.bring(directory)
         with self._timings.step("launch"):
             await self._crew.start()
@@ -91,13 +87,9 @@ class RealTeam:
                 raise AgentsNotReady(f"{', '.join(missing)}: the relay has not seen them come online")
             await asyncio.sleep(ONLINE_PAUSE_S)
 
-    def _write_kit(self, directory: Path) -> None:
-        cast, session = self._room.cast, self._stage.session
-        address = session.provisioner
-        shares = self._stage.environment.type() == "sandbox"
-        host = None if shares else os.environ.get(HOST_VARIABLE) or DEFAULT_HOST
-        routes = kit.Routes(address.relay_ws_url, address.gateway_url, host)
-        place = environ.Place(address.relay_ws_url, kit.INSIDE, INSIDE)
+    def _write_kit(self, directory: Path, routes: kit.Routes) -> None:
+        cast = self._room.cast
+        place = environ.Place(routes.relay_url, kit.INSIDE, INSIDE)
         agents = {seat.agent.name: self._files(seat, place) for seat in cast.seats}
         kit.write(directory, kit.team_file(routes, cast.channel, INSIDE), agents)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from bench.errors import MachineLacks
+from bench.trial.doors import Doors
 from bench.trial.provisioner import (
     FILE_NAME,
     Provisioner,
@@ -46,11 +47,13 @@ class Session:
         provisioner: Provisioner,
         http: aiohttp.ClientSession,
         lease: Lease,
+        doors: Doors,
     ) -> None:
         self.condition, self.endpoints, self.provisioner = condition, endpoints, provisioner
         self.http, self.lease = http, lease
         self.owner, self.user = provisioner.owner, provisioner.user
         self.user_tag = self.owner.attest(self.user.public)
+        self.doors = doors
         self.introduced = False
         """Whether the user's profile is on the relay."""
 
@@ -150,8 +153,10 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
         )
     )
     http = await resources.enter_async_context(open_session())
+    doors = Doors()
+    resources.push_async_callback(doors.close)
     await _check_relay(http, provisioner)
-    return Session(condition, endpoints, provisioner, http, lease)
+    return Session(condition, endpoints, provisioner, http, lease, doors)
 
 
 async def _check_relay(http: aiohttp.ClientSession, provisioner: Provisioner) -> None:

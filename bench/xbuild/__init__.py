@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from bench.xbuild.artifacts import Artifacts
     from bench.xbuild.source import Source
 
+PROGRAMS = "agent-programs"
+"""In the state directory: a link to the programs that were built last, which a job's configuration can name."""
+
 DEFAULT_MANIFEST = ROOT / "manifests" / "tb-cobol-sonnet-haiku.yaml"
 
 
@@ -67,7 +70,22 @@ def xbuild(manifest: str, source: str, image: str, arch: str, force: bool) -> Ar
     options = Options.of(source, image, arch)
     state_dir = make_private_directory(options.state_dir)
     with _alone(state_dir):
-        return _build(options, _source(options), _target(options), force=force)
+        built = _build(options, _source(options), _target(options), force=force)
+        _point(state_dir / PROGRAMS, built.directory)
+        return built
+
+
+def _point(link: Path, directory: Path) -> None:
+    """Have the link lead to the directory, at no moment to nowhere."""
+    new = link.with_name(f"{link.name}.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(directory)
+    new.replace(link)
+
+
+def programs_directory(given: settings.Settings) -> Path:
+    """Where the agents' programs are: the directory that a person named, else what was built last, behind a link."""
+    return given.agent_programs or given.state_dir / PROGRAMS
 
 
 def needed(condition: Condition) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench import settings
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, MachineLacks
 from bench.keys import ensure
@@ -49,7 +50,7 @@ def test_the_provisioner_file_is_private_and_complete(tmp_path: Path) -> None:
         "gateway_url": "http://127.0.0.1:2",
         "gateway_control": "/x/control.sock",
         "archive_on_teardown": False,
-        "agent_programs": None,
+        "agent_programs": str(settings.load().state_dir / "agent-programs"),
     }
     loaded = session.load_provisioner(path.parent)
     assert (loaded.owner, loaded.user) == (state.owner, state.user)

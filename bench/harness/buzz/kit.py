@@ -27,21 +27,20 @@ READY_S = 40
 class Routes:
     """How relay and gateway are reached from inside.
 
-    `host` is the name or address of the machine where they are, None where the environment shares its network.
+    `relay` and `gateway` are `host:port` as the environment reaches them, None where it shares this host's network.
     """
 
     relay_url: str
     gateway_url: str
-    host: str | None
+    relay: str | None = None
+    gateway: str | None = None
 
     @property
     def forward(self) -> str:
         """The forwarder's arguments, empty where none is needed: the relay's authority, any port for the gateway."""
-        if self.host is None:
+        if self.relay is None:
             return ""
-        relay, gateway = urlsplit(self.relay_url), urlsplit(self.gateway_url)
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{relay.netloc}={host}:{relay.port} 127.0.0.1:0={host}:{gateway.port}"
+        return f"{urlsplit(self.relay_url).netloc}={self.relay} 127.0.0.1:0={self.gateway}"
 
 
 def team_file(routes: Routes, channel: str, programs: str) -> str:

@@ -1,0 +1,80 @@
+"""Doors to relay and gateway for containers: on the Docker engine's bridge, where these listen on loopback alone.
+
+The compose stack publishes both there. The embedded one does not, so that the process of a job opens doors of its own,
+which are gone when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+CHUNK_BYTES = 1 << 16
+ANSWER_S = 2.0
+LOOPBACK = "127.0.0.1"
+
+
+class Doors:
+    """The doors that one job has opened, on one address of this host."""
+
+    def __init__(self) -> None:
+        self._servers: dict[tuple[str, int], asyncio.Server] = {}
+        self._passing: set[asyncio.Task[None]] = set()
+        self._one = asyncio.Lock()
+
+    async def port(self, address: str, wanted: int) -> int:
+        """The port on that address behind which is what listens on loopback's `wanted`; opened now if need be."""
+        async with self._one:
+            server = self._servers.get((address, wanted))
+            if server is None:
+                if await _answers(address, wanted):
+                    return wanted
+                server = await asyncio.start_server(lambda r, w: self._enter(r, w, wanted), address, 0)
+                self._servers[address, wanted] = server
+            port: int = server.sockets[0].getsockname()[1]
+            return port
+
+    async def close(self) -> None:
+        """Close them, with what goes through them."""
+        for server in self._servers.values():
+            server.close()
+        self._servers.clear()
+        for task in self._passing:
+            task.cancel()
+        await asyncio.gather(*self._passing, return_exceptions=True)
+
+    def _enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+        task = asyncio.get_running_loop().create_task(_pass(reader, writer, port))
+        self._passing.add(task)
+        task.add_done_callback(self._passing.discard)
+
+
+async def _answers(address: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(address, port), ANSWER_S)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    try:
+        inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, port)
+    except OSError:
+        writer.close()
+        return
+    try:
+        await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))
+    finally:
+        for each in (writer, inner_writer):
+            each.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Until one end closes; then the other is told, and may still answer."""
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(CHUNK_BYTES):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()

@@ -1,0 +1,83 @@
+"""Trials of real agents in containers: programs mounted, a forwarder inside, relay and gateway on the host."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.settings import ROOT
+from bench.xbuild import forwarder
+from tests.docker.images import docker
+from tests.docker.installation import DockerInstallation
+from tests.pipeline import DATASET
+from tests.standins.programs import make
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
+
+TEAM = ROOT / "manifests" / "tb-cobol-sonnet-haiku.yaml"
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = make(tmp_path_factory.mktemp("programs"))
+    forwarder.build_here(directory)
+    return directory
+
+
+def rehearse(shared: DockerInstallation, programs: Path, *more: str, **variables: str) -> tuple[int, dict[str, Any]]:
+    code, job, said = shared.rehearse_in_docker(
+        *("--manifest", str(TEAM), "-k", "1", "-i", "split-and-merge", *more),
+        path=DATASET,
+        BUZZBENCH_AGENT_PROGRAMS=str(programs),
+        **variables,
+    )
+    assert code in (0, 1), said
+    return code, job
+
+
+def facts(job: dict[str, Any]) -> dict[str, Any]:
+    (path,) = Path(job["directory"]).glob("*/result.json")
+    result = json.loads(path.read_text())
+    assert result["exception_info"] is None, result["exception_info"]["exception_message"]
+    found: dict[str, Any] = result["agent_result"]["metadata"]["buzzbench"]
+    return found
+
+
+def test_a_team_of_real_agents_works_in_a_container(
+    shared: DockerInstallation, task_image: str, programs: Path
+) -> None:
+    code, job = rehearse(shared, programs)
+    found = facts(job)
+    assert (code, found["ended"], found["labels"]) == (0, "done", [])
+    (log,) = Path(job["directory"]).glob("*/agent/worker-1/buzz-acp.log")
+    assert "turn complete" in log.read_text()
+
+
+def test_where_the_engine_is_not_local_the_programs_are_uploaded(
+    shared: DockerInstallation, task_image: str, programs: Path
+) -> None:
+    """A tunnel to the same engine stands for one elsewhere: it has no path of ours, as far as we know."""
+    if shutil.which("socat") is None:
+        subprocess.run(["apt-get", "install", "-y", "-qq", "socat"], check=True, capture_output=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    here = os.environ["DOCKER_HOST"].removeprefix("unix://")
+    tunnel = subprocess.Popen(["socat", f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr", f"UNIX-CONNECT:{here}"])
+    try:
+        code, job = rehearse(shared, programs, DOCKER_HOST=f"tcp://127.0.0.1:{port}")
+        assert (code, facts(job)["ended"]) == (0, "done")
+    finally:
+        tunnel.terminate()
+        tunnel.wait()
+
+
+def test_nothing_is_left_in_the_engine(shared: DockerInstallation) -> None:
+    assert docker("ps", "--all", "--quiet", "--filter", f"label=buzzbench.state={shared.state_dir}") == ""
