@@ -23,10 +23,10 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def calls(trial: Trial) -> dict[str, list[tuple[Any, ...]]]:
-    """Each agent's calls in order: outcome, status and tokens."""
+    """Each agent's calls in order: outcome, status and tokens. The last receipt of a call is the one that counts."""
     lines = (trial.directory.parent / "buzzbench-receipts.jsonl").read_text().splitlines()
     made: dict[str, list[tuple[Any, ...]]] = {}
-    for receipt in map(json.loads, lines):
+    for receipt in {r["call_id"]: r for r in map(json.loads, lines)}.values():
         if receipt["trial"] == trial.directory.name:
             told = (receipt["outcome"], receipt["status"], *(receipt[name] for name in CLASSES))
             made.setdefault(receipt["agent"], []).append(told)
