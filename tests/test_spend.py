@@ -145,7 +145,7 @@ def test_unknown_calls_are_shown_and_never_zero(job: Path) -> None:
     shown = "\n".join(lines(found))
     assert "$0.0001+?" in shown
     assert "100+? tokens" in shown
-    assert "1 call ended without a full report (marked +?): the caps count what each had reserved" in shown
+    assert "1 call has no full report (marked +?): the caps count what each had reserved" in shown
     assert to_json(found)["total"]["unknown_calls"] == 1
 
 

@@ -142,7 +142,7 @@ def _unknown(job: JobSpend) -> Iterator[str]:
     calls = job.total.spend.unknown_calls
     if calls:
         yield (
-            f"{calls} call{'' if calls == 1 else 's'} ended without a full report (marked +?): the caps count "
+            f"{calls} call{' has' if calls == 1 else 's have'} no full report (marked +?): the caps count "
             "what each had reserved"
         )
     if job.total.refused:
