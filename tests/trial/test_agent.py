@@ -36,7 +36,12 @@ async def test_the_evidence_tells_the_whole_story_in_order(bench: Any) -> None:
     found = trial.evidence
     assert found["invalid"] == []
     assert found["channels"] == [
-        {"id": trial.facts["channel"], "name": "buzz/story", "members": ["user", "orch", "worker-1", "worker-2"]}
+        {
+            "id": trial.facts["channel"],
+            "name": "buzz/story",
+            "creator": "user",
+            "members": ["user", "orch", "worker-1", "worker-2"],
+        }
     ]
     messages = found["messages"]
     assert messages[0]["text"] == "make the file"
