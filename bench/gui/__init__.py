@@ -54,7 +54,7 @@ def _open(settings: Settings, state: State, stack: StackAddress, *, log: bool) -
     if found := opened.running(settings.state_dir):
         _say(f"the app is open already (process {found.pid}); {DO_NOT_TYPE}")
         return None
-    member.add(settings, state, state.user.public)
+    member.add(settings.state_dir, state.user.public)
     process = opened.begin(settings, stack.relay_url, state.user, log=log)
     where = f"; what it says is in {opened.log(settings.state_dir)}" if log else ""
     _say(f"the app opens as the benchmark user {state.user.npub}, the first time after minutes of building{where}")
