@@ -28,7 +28,7 @@ NOT_NULL = (
 )
 NULLABLE = (
     *("first_byte_ms", "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"),
-    *("cost_usd_micros", "charged_usd_micros", "charged_tokens", "response_sha256", "reason"),
+    *("cost_usd_micros", "charged_usd_micros", "charged_tokens", "response_sha256", "reason", "cassette_sha256"),
 )
 
 type Row = Mapping[str, Any]
@@ -103,6 +103,7 @@ def _trial(record: JobRecord, trial: TrialRecord, result: Mapping[str, Any]) -> 
         "condition": told.get("condition") or record.plan.condition,
         "condition_sha256": told.get("condition_sha256") or record.plan.condition_sha256,
         "rehearsal": record.plan.rehearsal,
+        "replay": record.plan.replay,
         "stack": record.plan.stack,
         "environment": record.plan.environment,
         "channel": told.get("channel"),

@@ -140,6 +140,16 @@ def test_an_unknown_count_stays_unknown_and_is_counted(benchmark: str, job: Path
     ) == [(2, 40, 123, 1)]
 
 
+def test_a_replay_is_no_real_run_in_the_database_either(benchmark: str, job: Path) -> None:
+    digest = "7" * 64
+    (job / "buzzbench-plan.json").write_text(json.dumps(PLAN | {"rehearsal": None, "replay": digest}))
+    played = receipt("c1", provider="replay", cost_usd_micros=0, cassette_sha256=digest)
+    (job / "buzzbench-receipts.jsonl").write_text(json.dumps(played) + "\n")
+    projection.project(benchmark, job)
+    assert rows(benchmark, "SELECT DISTINCT rehearsal, replay FROM benchmark.trial_manifest") == [(None, digest)]
+    assert rows(benchmark, "SELECT provider, cassette_sha256 FROM benchmark.llm_receipts") == [("replay", digest)]
+
+
 def test_projecting_again_changes_nothing(benchmark: str, job: Path) -> None:
     projection.project(benchmark, job)
     first = everything(benchmark)
