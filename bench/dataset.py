@@ -119,7 +119,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     problems = [*_name_faults(file, name, buzz), *_file_faults(directory, shown, values)]
     if buzz:
         problems += [*_layer_faults(file, layer), *_needs_faults(file, needs)]
-    problems += _number_faults(file, values)
+    problems += [*_number_faults(file, values), *_user_faults(directory)]
     if timeout is not None and not _is_above_0(timeout):
         problems.append(Problem(file, f"[agent].timeout_sec: {timeout!r} is no number of seconds above 0"))
         timeout = None
@@ -182,6 +182,19 @@ def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterat
     own_image = _table(_table(values, "verifier"), "environment").get("docker_image")
     if not own_image and not any((directory / "tests" / name).is_file() for name in VERIFIERS):
         yield Problem(str(shown), "has no tests/test.sh")
+
+
+def _user_faults(directory: Path) -> tuple[Problem, ...]:
+    """What is wrong with what the user of a task answers."""
+    if not (directory / "user.yaml").exists():
+        return ()
+    from bench import useranswers
+
+    try:
+        useranswers.load(directory)
+    except InvalidInput as error:
+        return error.problems
+    return ()
 
 
 def _number_faults(file: str, values: dict[str, Any]) -> Iterator[Problem]:

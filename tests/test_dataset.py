@@ -68,6 +68,15 @@ def test_needed_members_that_are_no_names_are_refused(home: Project, value: str)
     assert fault.endswith('is no list of names; its form is ["worker-1"]')
 
 
+def test_what_the_user_answers_is_checked_with_the_task(home: Project) -> None:
+    (home.task("a") / "user.yaml").write_text('answers:\n  - asked: ["?"]\n    answer: "Nine."\n')
+    (home.task("b") / "user.yaml").write_text("answers:\n  - asked: []\n")
+    assert faults(home) == [
+        f"{home.tasks}/b/user.yaml:2: answers[0].asked: list should have at least 1 item after validation, not 0",
+        f"{home.tasks}/b/user.yaml:2: answers[0].answer: field required",
+    ]
+
+
 def test_a_path_is_a_task_or_a_folder_of_tasks(home: Project) -> None:
     home.task("a")
     home.task("b")

@@ -35,6 +35,8 @@ from bench.trial.stage import Stage
 from bench.trial.terms import Terms, api_key
 from bench.trial.timings import Timings
 from bench.trial.tokens import Script
+from bench.useranswers import Answer
+from bench.useranswers import load as load_answers
 
 
 class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
@@ -150,6 +152,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 trial_budget_s=condition.timeout_seconds, task_timeout_s=task_timeout_s(config, definition)
             ),
             script=_script(task_dir, self._terms.rehearsal) if self._terms.rehearsal else None,
+            answers=_answers(task_dir),
         )
 
 
@@ -165,6 +168,12 @@ def _definition(task_dir: Path) -> dict[str, Any]:
 def _task_name(task_dir: Path) -> str:
     """`[task].name`, else the directory's name."""
     return str((_definition(task_dir).get("task") or {}).get("name") or task_dir.name)
+
+
+@functools.cache
+def _answers(task_dir: Path) -> tuple[Answer, ...]:
+    """What the task's user answers. Raises InvalidInput."""
+    return load_answers(task_dir)
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from bench.trial.stage import Stage
 from bench.trial.timings import Timings
 from bench.trial.tokens import Script, issue_tokens
 from bench.trial.work import TeamAtWork
+from bench.useranswers import Answer
 
 if TYPE_CHECKING:
     pass
@@ -34,12 +35,13 @@ CALL_GRACE_S = 2.0
 
 @dataclass(frozen=True)
 class Task:
-    """What a trial is about. `script` is the task's script for a rehearsal."""
+    """What a trial is about. `script` is the task's script for a rehearsal, `answers` is what the user answers."""
 
     name: str
     instruction: str
     limit: WorkLimit
     script: Script | None
+    answers: tuple[Answer, ...] = ()
 
 
 class Play:
@@ -75,6 +77,7 @@ class Play:
         return room, await issuing
 
     async def _perform(self, team: TeamAtWork, room: Room, notices: AsyncIterator[Notice]) -> End:
+        room.answers = self._task.answers
         try:
             await team.start()
             with self._timings.step("post"):

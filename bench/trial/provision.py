@@ -27,6 +27,7 @@ from bench.trial.evidence import Person, Subject
 from bench.trial.handles import Handle
 from bench.trial.session import Session
 from bench.trial.timings import Timings
+from bench.useranswers import Answer
 
 USER = "user"
 """The benchmark user's display name."""
@@ -115,6 +116,10 @@ class Room:
     """Whether agents may be in channels that nobody here was told of."""
     own: set[str] = field(default_factory=set)
     """The ids of what we have said with the user's key."""
+    answers: Sequence[Answer] = ()
+    """What the user answers (the task's `user.yaml`)."""
+    asked: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
+    """What agents have said to the user in the trial's channel, in order of arrival."""
     _watches: list[Subscription] = field(default_factory=list)
 
     async def watch(self, channel: Channel, client: RelayClient) -> None:
@@ -126,6 +131,8 @@ class Room:
             self.on_sign(event)
         if events.is_ephemeral(event):
             return
+        if event["id"] not in self.seen_at and self._asks_user(event):
+            self.asked.put_nowait(event)
         self.seen_at.setdefault(event["id"], time.time())
         self.directory.saw(event)
         if not self.done.done() and self._says_done(event):
@@ -140,6 +147,16 @@ class Room:
             and tag_value(event, "h") == self.cast.channel
         )
 
+    def _asks_user(self, event: Event) -> bool:
+        """Whether an agent mentions the user with something else than `DONE:`."""
+        return (
+            event["kind"] in (events.MESSAGE, events.MESSAGE_V2)
+            and event["pubkey"] in {seat.key.public for seat in self.cast.seats}
+            and self.cast.user.public in tag_values(event, "p")
+            and tag_value(event, "h") == self.cast.channel
+            and not event["content"].startswith(DONE)
+        )
+
     async def post(self, instruction: str) -> None:
         """Post the task as the user's mention of the orchestrator."""
         self.posted = self._to_orchestrator(instruction)
@@ -149,8 +166,15 @@ class Room:
         """Say something more to the orchestrator as the user."""
         await publish(self.user, self._to_orchestrator(text))
 
+    async def answer(self, question: Event, text: str) -> None:
+        """Answer a question as the user, in its thread, which mentions whoever asked."""
+        await publish(self.user, self._by_user(text, events.message_tags(self.cast.channel, reply_to=question)))
+
     def _to_orchestrator(self, text: str) -> Event:
         tags = events.message_tags(self.cast.channel, mentions=[self.cast.orchestrator.key.public])
+        return self._by_user(text, tags)
+
+    def _by_user(self, text: str, tags: list[list[str]]) -> Event:
         event = self.cast.user.sign(events.MESSAGE, text, tags)
         self.own.add(event["id"])
         return event

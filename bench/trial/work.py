@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Never, Protocol
 
 from bench.channel import RelayClient
 from bench.gateway.protocol import Notice
@@ -20,6 +21,7 @@ from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault, of_error, of_notice
 from bench.trial.provision import Room
 from bench.trial.trajectory import Played
+from bench.useranswers import fitting
 
 
 class TeamAtWork(Protocol):
@@ -50,9 +52,12 @@ async def first_end(
     running: Iterable[asyncio.Task[None]],
     watchers: Sequence[Coroutine[Any, Any, End]],
 ) -> End:
-    """The first end. `running` are tasks whose failure is one; watchers return one, and are cancelled afterwards."""
+    """The first end. `running` are tasks whose failure is one; watchers return one, and are cancelled afterwards.
+
+    Meanwhile the user answers.
+    """
     done = room.done
-    watching = [asyncio.create_task(watcher) for watcher in watchers]
+    watching = [asyncio.create_task(watcher) for watcher in (*watchers, answering(room))]
     waiting: set[asyncio.Future[Any]] = {done, *running, *watching}
     try:
         while True:
@@ -77,6 +82,17 @@ def _end_of(future: asyncio.Future[Any]) -> End | None:
         return of_error(error)
     result = future.result()
     return result if isinstance(result, End) else None
+
+
+async def answering(room: Room) -> Never:
+    """Answer what the user is asked, as the task has it. Raises RelayGone and RelayRefused."""
+    given: Counter[int] = Counter()
+    while True:
+        question = await room.asked.get()
+        number = fitting(room.answers, question["content"], given)
+        if number is not None:
+            given[number] += 1
+            await room.answer(question, room.answers[number].answer)
 
 
 async def gone(client: RelayClient) -> End:
