@@ -134,9 +134,10 @@ def _build(options: Options, source: Source, triple: str, *, force: bool) -> Art
     _require_engine()
     began = time.monotonic()
     machine = triple.partition("-")[0]
-    platform = None if ARCHITECTURES[machine] == engine().architecture else f"linux/{ARCHITECTURES[machine]}"
+    architecture = ARCHITECTURES[machine]
+    foreign = architecture != engine().architecture
     directory = source.directory or fetch(options.state_dir / "buzz-source")
-    build = Build(options.state_dir, directory, source.digest, options.image, triple, platform)
+    build = Build(options.state_dir, directory, source.digest, options.image, triple, architecture, foreign)
     remove_container(build.container)
     image_id = build.fetch_image()
     place = artifacts.directory(options.state_dir, triple)

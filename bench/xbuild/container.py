@@ -33,14 +33,15 @@ NOT_EXECUTED = re.compile(r"exec (user process caused|/programs/\S+): ")
 
 @dataclass(frozen=True)
 class Build:
-    """What is built for which target; `platform` is the image's, such as linux/arm64, where it isn't the engine's."""
+    """What is built for which target. `architecture` is the target's in Docker's words, foreign if not the engine's."""
 
     state_dir: Path
     checkout: Path
     source_digest: str
     image: str
     triple: str
-    platform: str | None
+    architecture: str
+    foreign: bool
 
     @property
     def container(self) -> str:
@@ -84,12 +85,13 @@ class Build:
             raise BuzzbenchError(f"the build in {self.image} ended with {code}: see the lines above", where="xbuild")
 
     def fetch_image(self) -> str:
-        """The image's id, fetched if the engine lacks it. Raises MachineLacks where it can't be had."""
+        """The image's id, fetched if the engine lacks it, or has another architecture's. Raises MachineLacks."""
         found = inspect("image", [self.image])
-        if not found:
-            print(f"xbuild: fetching the image {self.image}", file=sys.stderr, flush=True)
+        if not found or found[0]["Architecture"] != self.architecture:
+            platform = f"linux/{self.architecture}"
+            print(f"xbuild: fetching the image {self.image} for {platform}", file=sys.stderr, flush=True)
             done = subprocess.run(
-                ["docker", "pull", *self._platform, self.image],
+                ["docker", "pull", "--platform", platform, self.image],
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr,
                 stderr=subprocess.PIPE,
@@ -98,7 +100,8 @@ class Build:
             )
             if done.returncode:
                 fix = "give one that the engine has with --image or BUZZBENCH_XBUILD_IMAGE"
-                raise MachineLacks.of("xbuild", f"the image {self.image} can't be had: {last_line(done.stderr)}", fix)
+                what = f"the image {self.image} for {platform} can't be had: {last_line(done.stderr)}"
+                raise MachineLacks.of("xbuild", what, fix)
             found = inspect("image", [self.image])
         return str(found[0]["Id"])
 
@@ -116,7 +119,7 @@ class Build:
 
     @property
     def _platform(self) -> tuple[str, ...]:
-        return ("--platform", self.platform) if self.platform else ()
+        return ("--platform", f"linux/{self.architecture}") if self.foreign else ()
 
     @contextmanager
     def _empty_image(self) -> Iterator[str]:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from bench import keys
 from bench.files import write_private
@@ -89,6 +92,8 @@ class Standins:
 
     @classmethod
     def make(cls, directory: Path, *, docker: bool = True) -> Standins:
+        if shutil.which("cargo") is None:
+            pytest.skip("the app's preparation needs Rust")
         directory.mkdir()
         for name, text in {"pnpm": PNPM, **({"docker": DOCKER} if docker else {})}.items():
             (directory / name).write_text(text)

@@ -178,9 +178,31 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_is_lost(site: Site)
     done = site.installation.inv(*site.arguments[:3], "--image", "localhost:1/none", "--arch", rustimage.TRIPLE)
     assert done.returncode == 3
     *_, last = done.stderr.splitlines()
-    assert last.startswith("inv: xbuild: the image localhost:1/none can't be had: ")
+    assert last.startswith("inv: xbuild: the image localhost:1/none for linux/amd64 can't be had: ")
     assert last.endswith("; give one that the engine has with --image or BUZZBENCH_XBUILD_IMAGE")
     assert site.found() == before
+
+
+def test_an_image_of_another_architecture_is_not_taken(site: Site) -> None:
+    done = site.installation.inv(*site.arguments[:-1], "arm64")
+    assert done.returncode == 3
+    *_, last = done.stderr.splitlines()
+    assert last.startswith(f"inv: xbuild: the image {site.image} for linux/arm64 can't be had: ")
+
+
+def test_an_image_with_apk_gets_the_c_library_first(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "apk").write_text('#!/bin/sh\n[ "$1" != info ] || exit 1\necho "$@" > /target/apk.args\n')
+    (tmp_path / "apk").chmod(0o755)
+    (tmp_path / "Dockerfile").write_text(f"FROM {site.image}\nCOPY apk /usr/bin/apk\n")
+    name = f"{site.image}-apk"
+    docker("build", "--quiet", "--tag", name, "--file", str(tmp_path / "Dockerfile"), str(tmp_path))
+    try:
+        done = site.installation.inv(*site.arguments[:3], "--image", name, "--arch", rustimage.TRIPLE)
+    finally:
+        docker("image", "rm", "--force", name)
+    assert done.returncode == 0, done.stderr
+    said = (site.state_dir / "linux-target" / "apk.args").read_text()
+    assert said == "add --no-cache --quiet musl-dev\n"
 
 
 def test_settings_stand_in_for_options(site: Site) -> None:
@@ -241,7 +263,7 @@ def nowhere(tmp_path: Path) -> Callable[[Path], None]:
     def start(program: Path) -> None:
         (place / "buzz-acp").write_bytes(program.read_bytes())
         (place / "buzz-acp").chmod(0o755)
-        Build(tmp_path, tmp_path, "0" * 64, "", rustimage.TRIPLE, None).start_nowhere(["buzz-acp"])
+        Build(tmp_path, tmp_path, "0" * 64, "", rustimage.TRIPLE, "amd64", foreign=False).start_nowhere(["buzz-acp"])
 
     return start
 
