@@ -2,11 +2,11 @@
 
 Receipts are the truth; an agent's own count is a cross-check (public case 23). Buzz's agents publish one event a turn,
 encrypted to their owner, with the sums of their session so far: the last one of each session counts, and an agent's
-sessions add up (BUZZ.md section 5). Their input counts what was read from and written to a cache. A turn that fails or
-is killed has no event, so that an agent that was stopped at work says less than it used.
+sessions add up (BUZZ.md section 5). Their input counts what was read from and written to a cache. A turn has its event
+only when it has ended, so that only turns that ended are held against it: not the one in which a trial ends.
 
-    reports = read(events, owner, {public: name})
-    check = compare(reports, usage)              # usage: the gateway's AgentUsage by name
+    said = read(events, owner, {public: name})
+    check = compare(said, {name: metered(calls, stopped_at)})
     check.labels                                 # ("self_report_missing",)
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench.gateway.protocol import AgentUsage
 from bench.nostr import Event, Key, tag_values, verified
+from bench.trial.calls import Call
 
 METRIC = 44200
 
@@ -27,7 +27,10 @@ TOLERANCE = 0.02
 
 DIFFERS, MISSING = "self_report_differs", "self_report_missing"
 
-type Verdict = Literal["agrees", "differs", "missing", "unknown", "no_calls"]
+REPORT_S = 3.0
+"""After a turn's end, how long its event may take: an agent that is stopped within may not have sent it."""
+
+type Verdict = Literal["agrees", "differs", "missing", "unknown", "nothing_due"]
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,24 @@ class SelfReport:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """What calls used, both ways of a cache in the input. None is unknown."""
+
+    calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+
+
+@dataclass(frozen=True)
 class Compared:
     """One agent's own count beside the gateway's.
 
-    `unknown`: one of the two doesn't know a sum. `no_calls`: the gateway saw no call, and the agent claims none.
+    `unknown`: one of the two doesn't know a sum. `nothing_due`: no turn of the agent has ended, and it claims none.
     """
 
     verdict: Verdict
     said: SelfReport
-    metered_input_tokens: int | None
-    metered_output_tokens: int | None
+    metered: Sums
 
 
 @dataclass(frozen=True)
@@ -77,8 +88,8 @@ class Check:
                 "unreadable": compared.said.unreadable,
                 "input_tokens": compared.said.input_tokens,
                 "output_tokens": compared.said.output_tokens,
-                "metered_input_tokens": compared.metered_input_tokens,
-                "metered_output_tokens": compared.metered_output_tokens,
+                "metered_input_tokens": compared.metered.input_tokens,
+                "metered_output_tokens": compared.metered.output_tokens,
             }
             for name, compared in self.agents.items()
         }
@@ -119,30 +130,60 @@ def read(events: Sequence[Event], owner: Key, people: Mapping[str, str]) -> dict
     }
 
 
-def compare(reports: Mapping[str, SelfReport], usage: Mapping[str, AgentUsage]) -> Check:
-    """The cross-check of what agents said with what the gateway counted, for everybody in either."""
-    names = sorted(reports.keys() | usage.keys())
-    return Check({name: _compared(reports.get(name, SelfReport()), usage.get(name, AgentUsage())) for name in names})
+def metered(calls: Sequence[Call], stopped_at: float) -> tuple[Sums, ...]:
+    """What the gateway counted of one agent after each turn that ended, from the last that has to be reported on.
+
+    `stopped_at` is when the agent was stopped, in Unix seconds: what ended just before may be reported or not.
+    """
+    so_far, found = Sums(), [Sums()]
+    for call in sorted(calls, key=lambda call: call.began):
+        if call.outcome == "refused":
+            continue
+        so_far = _plus(so_far, call)
+        if call.ends_turn:
+            found = [so_far] if call.ended + REPORT_S <= stopped_at else [*found, so_far]
+    return tuple(found)
 
 
-def _compared(said: SelfReport, used: AgentUsage) -> Compared:
-    classes = (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens)
-    known = [number for number in classes if number is not None]
-    metered = sum(known) if len(known) == len(classes) else None
-    return Compared(_verdict(said, used, metered), said, metered, used.output_tokens)
+def compare(reports: Mapping[str, SelfReport], counted: Mapping[str, Sequence[Sums]]) -> Check:
+    """The cross-check of what agents said with what the gateway counted (see `metered`), for everybody in either."""
+    names = sorted(reports.keys() | counted.keys())
+    return Check({name: _compared(reports.get(name, SelfReport()), counted.get(name, (Sums(),))) for name in names})
 
 
-def _verdict(said: SelfReport, used: AgentUsage, metered_input_tokens: int | None) -> Verdict:
+def _compared(said: SelfReport, counted: Sequence[Sums]) -> Compared:
+    due = counted[0]
     if not said.turns:
-        return "missing" if used.calls or said.unreadable else "no_calls"
-    pairs = ((said.input_tokens, metered_input_tokens), (said.output_tokens, used.output_tokens))
+        return Compared("missing" if due.calls or said.unreadable else "nothing_due", said, due)
+    verdicts = {_verdict(said, sums): sums for sums in counted}
+    verdict = next(v for v in _FROM_BEST if v in verdicts)
+    return Compared(verdict, said, verdicts[verdict])
+
+
+_FROM_BEST: tuple[Verdict, ...] = ("agrees", "unknown", "differs")
+
+
+def _verdict(said: SelfReport, sums: Sums) -> Verdict:
+    pairs = ((said.input_tokens, sums.input_tokens), (said.output_tokens, sums.output_tokens))
     if any(ours is not None and theirs is not None and _apart(theirs, ours) for theirs, ours in pairs):
         return "differs"
-    return "unknown" if used.unknown_calls or any(None in pair for pair in pairs) else "agrees"
+    return "unknown" if any(None in pair for pair in pairs) else "agrees"
 
 
 def _apart(theirs: int, ours: int) -> bool:
     return abs(theirs - ours) > TOLERANCE * ours
+
+
+def _plus(sums: Sums, call: Call) -> Sums:
+    tokens = call.tokens
+    classes = (tokens.input, tokens.cache_read, tokens.cache_write)
+    known = [number for number in classes if number is not None]
+    shown = sum(known) if len(known) == len(classes) else None
+    return Sums(sums.calls + 1, _added(sums.input_tokens, shown), _added(sums.output_tokens, tokens.output))
+
+
+def _added(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
 
 
 def _turn(event: Event, owner: Key) -> Mapping[str, Any] | None:

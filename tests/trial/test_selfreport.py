@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import nostr_sdk
 import pytest
 
-from bench.gateway.protocol import AgentUsage
 from bench.nostr import Event, Key
-from bench.trial.selfreport import METRIC, Check, SelfReport, compare, read, wanted
+from bench.prices import UNKNOWN, Tokens
+from bench.trial.calls import Call
+from bench.trial.selfreport import METRIC, Check, SelfReport, Sums, compare, metered, read, wanted
 
 OWNER, STRANGER = Key.generate(), Key.generate()
 LEAD, WORKER = Key.generate(), Key.generate()
@@ -29,7 +29,7 @@ def metric(
     input_tokens: int | None,
     output_tokens: int | None,
     to: Key = OWNER,
-    **more: Any,
+    at: int | None = None,
 ) -> Event:
     """One turn's event in the form that buzz-acp publishes (BUZZ.md section 5)."""
     turn = {
@@ -49,14 +49,13 @@ def metric(
         },
         "deltaReliable": False,
         "stopReason": "end_turn",
-        **more,
     }
     tags = [["p", to.public], ["agent", sender.public]]
-    return sender.sign(METRIC, encrypted(sender, json.dumps(turn), to), tags, created_at=1_700_000_000 + seq)
+    return sender.sign(METRIC, encrypted(sender, json.dumps(turn), to), tags, at)
 
 
-def used(calls: int = 3, fresh: int = 100, read: int = 800, write: int = 100, output: int = 50) -> AgentUsage:
-    return AgentUsage(calls, fresh, read, write, output, 5)
+COUNTED = (Sums(3, 1000, 50),)
+"""What the gateway counted, all of it due: 1000 tokens in, 50 out."""
 
 
 def test_the_last_sum_of_each_session_counts_and_sessions_add_up() -> None:
@@ -101,7 +100,7 @@ def test_what_others_say_or_is_for_others_does_not_count(event: Event) -> None:
 def test_what_cannot_be_read_is_counted_and_tells_nothing(content: str) -> None:
     event = LEAD.sign(METRIC, content, [["p", OWNER.public]])
     assert read([event], OWNER, PEOPLE) == {"orch": SelfReport(unreadable=1)}
-    assert compare(read([event], OWNER, PEOPLE), {"orch": used()}).labels == ("self_report_missing",)
+    assert compare(read([event], OWNER, PEOPLE), {"orch": COUNTED}).labels == ("self_report_missing",)
 
 
 def test_a_forged_event_tells_nothing() -> None:
@@ -109,8 +108,9 @@ def test_a_forged_event_tells_nothing() -> None:
     assert read([event], OWNER, PEOPLE)["orch"].unreadable == 1
 
 
-def check(input_tokens: int | None, output_tokens: int | None, usage: AgentUsage) -> Check:
-    return compare(read([metric(LEAD, "a", 1, input_tokens, output_tokens)], OWNER, PEOPLE), {"orch": usage})
+def check(input_tokens: int | None, output_tokens: int | None, *counted: Sums) -> Check:
+    said = read([metric(LEAD, "a", 1, input_tokens, output_tokens)], OWNER, PEOPLE)
+    return compare(said, {"orch": counted or COUNTED})
 
 
 @pytest.mark.parametrize(
@@ -129,15 +129,14 @@ def check(input_tokens: int | None, output_tokens: int | None, usage: AgentUsage
     ],
 )
 def test_up_to_two_per_cent_is_agreement(input_tokens: int | None, output_tokens: int | None, verdict: str) -> None:
-    """The input counts fresh tokens and both ways of the cache: 100 + 800 + 100."""
-    found = check(input_tokens, output_tokens, used())
+    found = check(input_tokens, output_tokens)
     assert found.agents["orch"].verdict == verdict
     assert found.labels == (("self_report_differs",) if verdict == "differs" else ())
 
 
 def test_an_agent_that_says_nothing_is_missing_and_the_gateways_count_is_shown() -> None:
     """Case 23: an adapter without metrics, and a gateway that saw three calls."""
-    found = compare({}, {"orch": used(calls=3)})
+    found = compare({}, {"orch": COUNTED})
     assert found.labels == ("self_report_missing",)
     assert found.facts["orch"] == {
         "verdict": "missing",
@@ -151,19 +150,46 @@ def test_an_agent_that_says_nothing_is_missing_and_the_gateways_count_is_shown()
     }
 
 
-def test_an_agent_that_never_called_owes_nothing() -> None:
-    found = compare({}, {"worker-1": AgentUsage()})
-    assert (found.agents["worker-1"].verdict, found.labels) == ("no_calls", ())
+def test_an_agent_of_which_no_turn_has_ended_owes_nothing() -> None:
+    found = compare({}, {"worker-1": (Sums(),)})
+    assert (found.agents["worker-1"].verdict, found.labels) == ("nothing_due", ())
 
 
 def test_a_claim_without_any_call_differs() -> None:
     """Somebody used a key that is not ours, or signed what never was."""
-    assert check(1000, 50, AgentUsage()).labels == ("self_report_differs",)
+    assert check(1000, 50, Sums()).labels == ("self_report_differs",)
 
 
 def test_what_the_gateway_does_not_know_is_not_held_against_an_agent() -> None:
-    cut = AgentUsage(calls=2, input_tokens=None, cache_read_tokens=None, cache_write_tokens=None, unknown_calls=2)
-    assert check(1000, 0, cut).agents["orch"].verdict == "unknown"
+    assert check(1000, 50, Sums(2, None, None)).agents["orch"].verdict == "unknown"
+
+
+def test_a_turn_that_ended_just_before_the_stop_may_be_reported_or_not() -> None:
+    for said in (1000, 1500):
+        assert check(said, 50, Sums(3, 1000, 50), Sums(4, 1500, 50)).agents["orch"].verdict == "agrees"
+    assert check(2000, 50, Sums(3, 1000, 50), Sums(4, 1500, 50)).labels == ("self_report_differs",)
+
+
+def call(began: float, tools: int | None, tokens: Tokens = Tokens(10, 80, 10, 5), outcome: str = "ok") -> Call:  # noqa: B008
+    """A call of a second; one that calls no tool ends its turn."""
+    return Call("orch", began, began + 1, outcome, 200, tokens, tools)
+
+
+def test_only_turns_that_have_ended_are_due() -> None:
+    """The one in which the trial ended was killed, and has no event."""
+    calls = [call(0, 2), call(10, 0), call(20, 1), call(30, None)]
+    assert metered(calls, stopped_at=100) == (Sums(2, 200, 10),)
+
+
+def test_a_turn_of_the_last_seconds_is_counted_both_ways() -> None:
+    calls = [call(0, 0), call(20, 0), call(22, 0)]
+    assert metered(calls, stopped_at=23) == (Sums(1, 100, 5), Sums(2, 200, 10), Sums(3, 300, 15))
+    assert metered(calls[1:], stopped_at=22) == (Sums(), Sums(1, 100, 5), Sums(2, 200, 10))
+
+
+def test_refused_calls_never_went_out_and_unknown_ones_make_the_sum_unknown() -> None:
+    assert metered([call(0, 0), call(5, 0, outcome="refused")], 100) == (Sums(1, 100, 5),)
+    assert metered([call(0, 1, UNKNOWN, "unknown"), call(5, 0)], 100) == (Sums(2, None, None),)
 
 
 def test_the_filter_is_one_that_the_owner_may_ask() -> None:
