@@ -55,7 +55,7 @@ def base() -> str:
 def of(role: str) -> str:
     """The image of one of the stack's services."""
     from_base = base()
-    files = sorted(STANDINS.glob("*.*")) + [STANDINS / "Dockerfile"]
+    files = [*sorted(STANDINS.glob("*.*")), STANDINS / "Dockerfile"]
     if role == "relay":
         files += sorted(path for glob in RELAY_CODE for path in (ROOT / "bench").glob(glob))
     contents = [path.read_text(encoding="utf-8") for path in files]

@@ -1,4 +1,4 @@
-"""Our relay in the place of Buzz's, with Buzz's variables. It refuses to start where one of the services is not as said.
+"""Our relay in the place of Buzz's, with Buzz's variables. It refuses to start where a service is not as said.
 
 The main port serves all; the health port says ready once it does.
 """
@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 READY = Path("/tmp/relay.ready")
-TRUE = "REQUIRE_AUTH_TOKEN REQUIRE_RELAY_MEMBERSHIP ALLOW_NIP_OA_AUTH AUTO_MIGRATE".split()
+TRUE = ["REQUIRE_AUTH_TOKEN", "REQUIRE_RELAY_MEMBERSHIP", "ALLOW_NIP_OA_AUTH", "AUTO_MIGRATE"]
 
 
 def main() -> None:

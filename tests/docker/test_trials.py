@@ -1,0 +1,250 @@
+"""Trials in containers: whole rehearsals, what a container can lack, engines that go away, and runs that are killed."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import records
+from bench.docker import leftovers, marks
+from bench.docker.engine import inspect
+from bench.settings import ROOT
+from tests.docker import images, tasks
+from tests.docker.cutoff import Door
+from tests.docker.images import docker
+from tests.docker.installation import DockerInstallation, projects
+from tests.pipeline import wait_until
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
+
+STARTED = "touch /app/started; sleep 4"
+WORKING = tasks.SCRIPT.replace("echo done > result.txt", f"{STARTED}; echo done > result.txt")
+"""A script whose command shows that it runs, and takes long enough for something to happen meanwhile."""
+
+
+@pytest.fixture(scope="module")
+def plain(docker_engine: None) -> str:
+    return f"FROM {images.base()}\nWORKDIR /app\n"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bzb-tasks-") as home:
+        yield Path(home)
+
+
+def rehearsal(folder: Path, *more: str) -> list[str]:
+    """The command line of one attempt in containers."""
+    return ["bench", "--path", str(folder), "--rehearsal", "-e", "docker", "-k", "1", *more]
+
+
+def outcomes(job: Path) -> dict[str, str]:
+    """Each task's outcome and its reason."""
+    return {
+        trial.task.removeprefix("faults/"): f"{trial.outcome.outcome}: {trial.outcome.reason}"
+        for trial in records.read_job(job).trials
+    }
+
+
+def own_containers(installation: DockerInstallation) -> list[str]:
+    """The ids of the containers of its trials."""
+    return docker("ps", "--all", "--quiet", "--filter", f"label={marks.PROCESS}",
+                  "--filter", f"label={marks.STATE}={installation.state_dir}").split()  # fmt: skip
+
+
+def works(installation: DockerInstallation) -> Callable[[], bool]:
+    """Whether a trial's agent has its command running."""
+
+    def check() -> bool:
+        found = own_containers(installation)
+        if not found:
+            return False
+        done = subprocess.run(
+            ["docker", "exec", found[0], "test", "-e", "/app/started"], capture_output=True, check=False
+        )
+        return done.returncode == 0
+
+    return check
+
+
+def images_of(job: Path) -> list[str]:
+    """The images that a job's trials are made from, as far as they are still there."""
+    trials = [marks.project_name(path.parent.name) for path in job.glob("*/config.json")]
+    return [
+        name for name in docker("image", "ls", "--format", "{{.Repository}}").split() if name.startswith(tuple(trials))
+    ]
+
+
+def test_a_rehearsal_passes_in_containers_and_leaves_nothing(shared: DockerInstallation, task_image: str) -> None:
+    code, job, said = shared.rehearse_in_docker("-i", "split-and-merge", "-k", "2", "--job-name", "whole")
+    assert (code, job["counts"]["passed"]) == (0, 2), said
+    directory = Path(job["directory"])
+    assert own_containers(shared) == []
+    assert images_of(directory) == []
+    assert (
+        projects() & {marks.project_name(f"{path.parent.name}__env") for path in directory.glob("*/config.json")}
+        == set()
+    )
+    assert str(ROOT / "compose" / "trial.yaml") in (directory / "config.json").read_text()
+
+
+def test_what_a_container_lacks_is_not_the_teams_failure(
+    shared: DockerInstallation, folder: Path, plain: str, foreign_image: str
+) -> None:
+    base = images.base()
+    tasks.write(folder, "no-bash", dockerfile=f"{plain}RUN rm /usr/bin/bash\n")
+    tasks.write(folder, "read-only", dockerfile=plain, compose="services:\n  main:\n    read_only: true\n")
+    tasks.write(folder, "no-workdir", environment=f'docker_image = "{base}"\nworkdir = "/nowhere"')
+    tasks.write(folder, "foreign", environment=f'docker_image = "{foreign_image}"')
+    helper = f"services:\n  helper:\n    image: {base}\n    command: ['sleep', 'infinity']\n    stop_grace_period: 0s\n"
+    script = tasks.SCRIPT.replace("echo done", "getent hosts helper > /dev/null && echo done")
+    tasks.write(folder, "with-service", dockerfile=plain, compose=helper, script=script)
+    code, job, said = shared.rehearse_in_docker("-k", "1", path=folder)
+    assert code == 1, said
+    found = outcomes(Path(job["directory"]))
+    assert found.pop("with-service") == "passed: "
+    unusable = "unscored: environment_unusable: no work can be done in it"
+    assert found.pop("foreign").startswith("unscored: never started: ")
+    assert {name: reason[: len(unusable)] for name, reason in found.items()} == dict.fromkeys(
+        ("no-bash", "read-only", "no-workdir"), unusable
+    )
+    assert '"bash": executable file not found' in found["no-bash"]
+    assert "Read-only file system" in found["read-only"]
+    assert '"/nowhere"' in found["no-workdir"]
+    assert own_containers(shared) == []
+
+
+@pytest.fixture(scope="module")
+def foreign_image(docker_engine: None) -> Iterator[str]:
+    """An image whose shell is a program of another processor: ELF's machine (bytes 18 and 19) is AArch64's 183."""
+    program = bytearray(Path("/bin/true").resolve().read_bytes())
+    program[18:20] = (183).to_bytes(2, "little")
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in ("bin/sh", "bin/bash"):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(program), 0o755
+            tar.addfile(entry, io.BytesIO(program))
+    name = f"{images.REPOSITORY}/foreign:1"
+    subprocess.run(["docker", "import", "-", name], input=packed.getvalue(), capture_output=True, check=True)
+    yield name
+    docker("image", "rm", name)
+
+
+@pytest.mark.parametrize("by", ["down", "bench"])
+def test_what_a_killed_run_left_is_found_and_removed(
+    shared: DockerInstallation, folder: Path, plain: str, by: str
+) -> None:
+    tasks.write(folder, "killed", dockerfile=plain, script=WORKING)
+    job = f"killed-before-{by}"
+    run = shared.start(*rehearsal(folder, "--job-name", job))
+    wait_until(works(shared))
+    (container,) = inspect("container", own_containers(shared))
+    owner = marks.Owner.parse(container["Config"]["Labels"][marks.PROCESS])
+    assert owner
+    assert leftovers.find(shared.state_dir) == []
+    assert not owner.is_gone
+    # Both at once: the child would tidy up if its parent alone were killed.
+    os.kill(owner.process.pid, signal.SIGKILL)
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate(timeout=30)
+    wait_until(lambda: owner.is_gone)
+    (left,) = leftovers.find(shared.state_dir)
+    assert (len(left.containers), len(left.networks), len(left.images)) == (1, 1, 1)
+    tasks.write(folder, "next", dockerfile=plain)
+    command = (
+        ["down"]
+        if by == "down"
+        else ["bench", "--path", str(folder), "-i", "next", "--rehearsal", "-e", "docker", "-k", "1"]
+    )
+    done = shared.inv(*command)
+    assert done.returncode == 0, done.stderr
+    assert f"removing what a killed run left: {left.project}: 1 container, 1 network, 1 image\n" in done.stderr
+    assert leftovers.find(shared.state_dir) == []
+    assert own_containers(shared) == []
+    assert images_of(shared.jobs_dir / job) == []
+
+
+def test_after_a_kill_of_the_parent_alone_the_child_tidies_up(
+    shared: DockerInstallation, folder: Path, plain: str
+) -> None:
+    tasks.write(folder, "orphaned", dockerfile=plain, script=WORKING)
+    run = shared.start(
+        "bench", "--path", str(folder), "--rehearsal", "-e", "docker", "-k", "1", "--job-name", "orphaned"
+    )
+    wait_until(works(shared))
+    run.kill()
+    run.communicate(timeout=30)
+    wait_until(lambda: not own_containers(shared))
+    wait_until(lambda: not images_of(shared.jobs_dir / "orphaned"))
+
+
+def test_an_engine_that_goes_away_leaves_no_score(
+    shared: DockerInstallation, folder: Path, plain: str, tmp_path: Path
+) -> None:
+    again = tasks.SCRIPT.replace(
+        "  - name: finish", '  - name: again\n    on: result\n    do:\n      - run: "true"\n  - name: finish'
+    )
+    tasks.write(folder, "cut-off", dockerfile=plain, script=again.replace("echo done > result.txt", STARTED))
+    door = Door(tmp_path / "docker.sock")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "invoke", *rehearsal(folder, "--job-name", "cut-off")],
+        cwd=ROOT,
+        env=shared.environment | {"DOCKER_HOST": door.host},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(works(shared))
+    door.shut()
+    said, _ = run.communicate(timeout=100)
+    assert run.returncode == 1, said
+    assert outcomes(shared.jobs_dir / "cut-off")["cut-off"].startswith(
+        "unscored: engine_gone: the Docker engine does not answer"
+    )
+    done = shared.inv("down")
+    assert "removing what a killed run left: cut-off__" in done.stderr
+    assert own_containers(shared) == []
+
+
+def test_a_container_that_is_removed_from_outside_leaves_no_score(
+    shared: DockerInstallation, folder: Path, plain: str
+) -> None:
+    tasks.write(folder, "removed", dockerfile=plain, script=WORKING)
+    run = shared.start(
+        "bench", "--path", str(folder), "--rehearsal", "-e", "docker", "-k", "1", "--job-name", "removed"
+    )
+    wait_until(works(shared))
+    docker("rm", "--force", *own_containers(shared))
+    said, _ = run.communicate(timeout=100)
+    assert run.returncode == 1, said
+    assert outcomes(shared.jobs_dir / "removed") == {
+        "removed": "unscored: engine_gone: its container was removed from outside"
+    }
+
+
+def test_a_relay_whose_container_is_restarted_mid_turn_is_survived(
+    project: DockerInstallation, folder: Path, plain: str
+) -> None:
+    tasks.write(folder, "restarted", dockerfile=plain, script=WORKING)
+    up = project.inv("up", "--stack", "compose", **project.with_stack)
+    assert up.returncode == 0, up.stderr
+    project.more.update(project.with_stack)
+    run = project.start(*rehearsal(folder, "--stack", "compose"))
+    wait_until(works(project))
+    docker("restart", "--time", "1", f"{project.compose_project}-relay-1")
+    _, errors = run.communicate(timeout=100)
+    assert run.returncode == 0, errors
+    (job,) = project.jobs_dir.iterdir()
+    (trial,) = records.read_job(job).trials
+    assert (trial.outcome.outcome, trial.outcome.labels) == ("passed", ("relay_restarted",))
+    assert records.read_plan(job).stack == "compose"
