@@ -22,6 +22,7 @@ from bench.errors import BuzzbenchError, MachineLacks
 from bench.stack import pgprograms
 from bench.stack.children import keep, new_lines, size_bytes
 from bench.stack.identity import HAS_PROC, ProcessId, command_line, identify, wait_until
+from bench.stack.process import environment
 
 PORT = 5432
 """Only names the socket file."""
@@ -84,7 +85,7 @@ class Postgres:
         """Whether it takes connections on our socket."""
         program = str(self.programs / "pg_isready")
         asked = ["-q", "-t", "3", "-h", str(self.socket_dir), "-p", str(PORT)]
-        return subprocess.run([program, *asked], check=False).returncode == 0
+        return subprocess.run([program, *asked], env=environment(os.environ), check=False).returncode == 0
 
     def stop(self) -> bool:
         """Stop it without waiting for its clients, with all that was committed kept. Whether it ran."""
@@ -142,6 +143,7 @@ class Postgres:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
+                    env=environment(os.environ),
                     cwd="/",
                     start_new_session=True,
                 )
@@ -207,7 +209,15 @@ class Postgres:
 
     def _run(self, program: list[str]) -> subprocess.CompletedProcess[str]:
         full = pgprograms.command(self.mode, program, die_with=os.getpid() if sys.platform == "linux" else 0)
-        return subprocess.run(full, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, cwd="/")
+        return subprocess.run(
+            full,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env=environment(os.environ),
+            cwd="/",
+        )
 
     def _failure(self, what: str, output: str) -> BuzzbenchError:
         shown = "\n".join(f"  {line}" for line in output.strip().splitlines()[-10:])
