@@ -5,12 +5,7 @@ from __future__ import annotations
 from bench.docker.engine import inspect
 from bench.errors import Problem
 
-MACHINES = {
-    "amd64": "x86_64",
-    "x86_64": "x86_64",
-    "arm64": "aarch64",
-    "aarch64": "aarch64",
-}
+MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 """By what Docker, `uname -m` and Rust's triples call them, the name in a triple."""
 
 
