@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.channel import RelayGone
 from bench.gateway.client import GatewayError
-from bench.gateway.protocol import Grant, Notice
+from bench.gateway.protocol import Notice
 from bench.trial import export, handles, teams
 from bench.trial.deadline import EVIDENCE_S, Deadline, WorkLimit
 from bench.trial.ends import End, of_error
@@ -59,22 +59,25 @@ class Play:
             async with AsyncExitStack() as stack:
                 notices = await stack.enter_async_context(self._stage.session.lease.notices(cast.trial))
                 stack.push_async_callback(self._settle, cast)
-                room, grants = await self._prepare(stack, cast)
-                team = teams.seated(self._stage, room, grants, self._report, self._timings)
+                team, room = await self._prepare(stack, cast)
                 return await self._perform(team, room, notices)
         except Exception as error:
             end = of_error(error)
             self._report.end(end)
             return end
 
-    async def _prepare(self, stack: AsyncExitStack, cast: Cast) -> tuple[Room, dict[str, Grant]]:
+    async def _prepare(self, stack: AsyncExitStack, cast: Cast) -> tuple[TeamAtWork, Room]:
         issuing = asyncio.create_task(issue_tokens(self._stage.session, cast, self._task.script))
         # Should the room fail, nobody asks for the tokens' own failure.
         issuing.add_done_callback(lambda task: task.cancelled() or task.exception())
         stack.callback(issuing.cancel)
+        bringing = teams.bringing(self._stage, cast, asyncio.shield(issuing))
+        if bringing is not None:
+            bringing.add_done_callback(lambda task: task.cancelled() or task.exception())
+            stack.callback(bringing.cancel)
         room = await stack.enter_async_context(provisioned(self._stage.session, cast, self._timings))
         handles.announce(cast.handle(self._stage.session.condition.sha256))
-        return room, await issuing
+        return teams.seated(self._stage, room, await issuing, bringing, self._report, self._timings), room
 
     async def _perform(self, team: TeamAtWork, room: Room, notices: AsyncIterator[Notice]) -> End:
         room.answers = self._task.answers
@@ -102,7 +105,7 @@ class Play:
                 await asyncio.gather(team.stop(), self._settle(room.cast, grace_s=0.0 if end is None else CALL_GRACE_S))
             self._label(team, room)
             with self._timings.step("evidence"):
-                await self._write_evidence(team, room, relay_is_gone=_relay_is_gone(end))
+                found = await self._write_evidence(team, room, relay_is_gone=_relay_is_gone(end))
         except Exception as error:
             failed = of_error(error)
             self._stage.logger.warning("evidence of %s: %s", room.cast.trial, error)
@@ -110,11 +113,12 @@ class Play:
                 self._report.end(failed)
             return failed
         with self._timings.step("upload"):
-            await self._upload()
+            await asyncio.gather(self._upload(), team.recall())
+        story = export.Story(room.cast.trial, self._stage.version, self._task.instruction, team.played())
+        export.write_trajectory(self._stage.logs_dir, self._stage.session.condition, found, story)
         return None
 
-    async def _write_evidence(self, team: TeamAtWork, room: Room, *, relay_is_gone: bool) -> None:
-        stage = self._stage
+    async def _write_evidence(self, team: TeamAtWork, room: Room, *, relay_is_gone: bool) -> dict[str, Any]:
         if relay_is_gone:
             events = list(room.directory.arrived.values())
         else:
@@ -127,9 +131,8 @@ class Play:
         if unexplained:
             self._report.label("unexplained_event")
         found = export.build(room.cast, events, unexplained)
-        self._report.evidence(await export.write_evidence(stage.trial_dir, found))
-        story = export.Story(room.cast.trial, stage.version, self._task.instruction, team.played())
-        export.write_trajectory(stage.logs_dir, stage.session.condition, found, story)
+        self._report.evidence(await export.write_evidence(self._stage.trial_dir, found))
+        return found
 
     async def _upload(self) -> None:
         try:

@@ -76,6 +76,11 @@ class Cast:
         return next(seat for seat in self.seats if seat.agent.kind == "orchestrator")
 
     @property
+    def main(self) -> Channel:
+        """The trial's channel, with all in it."""
+        return Channel(self.channel, _channel_name(self.task), USER, set(self.people))
+
+    @property
     def people(self) -> dict[str, str]:
         """Public keys by name, the user's among them."""
         return {USER: self.user.public, **{seat.agent.name: seat.key.public for seat in self.seats}}
@@ -210,9 +215,8 @@ async def provisioned(session: Session, cast: Cast, timings: Timings) -> AsyncIt
 
     user = client(session.user, session.user_tag)
     clients = {seat.agent.name: client(seat.key, seat.auth_tag) for seat in cast.seats}
-    main = Channel(cast.channel, _channel_name(cast.task), USER, set(cast.people))
     inboxes = {name: Inbox(c) for name, c in clients.items()}
-    room = Room(cast, user, clients, inboxes, Directory(cast.people, main))
+    room = Room(cast, user, clients, inboxes, Directory(cast.people, cast.main))
     try:
         with timings.step("connect"):
             await asyncio.gather(user.connect(), *(_for(s, clients[s.agent.name].connect()) for s in cast.seats))

@@ -7,23 +7,20 @@ wait for a model for a quarter of an hour.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
 
-from bench.errors import BuzzbenchError
 from bench.gateway.protocol import Grant, Notice
 from bench.harness.builtin import Step
-from bench.harness.buzz import environ, kit, prompt
+from bench.harness.buzz import prompt
 from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
-from bench.harness.buzz.programs import INSIDE
 from bench.nostr import Event, tag_value
-from bench.trial import acp, reach, turns, work
+from bench.trial import acp, turns, work
 from bench.trial.calls import Call, Calls
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault
 from bench.trial.meter import Meter
-from bench.trial.provision import USER, Room, Seat
+from bench.trial.provision import Room
+from bench.trial.realkit import crew_in
 from bench.trial.signs import QUIET_S, SCRIPTED_QUIET_S, Signs
 from bench.trial.stage import Stage
 from bench.trial.timings import Timings
@@ -36,7 +33,7 @@ ONLINE_S, ONLINE_PAUSE_S = 10.0, 0.02
 LOOK_S = 0.5
 """How often receipts and signs of life are looked at."""
 
-FRAMES_S = 5.0
+FRAMES_S = 3.0
 """To bring out what the agents and their buzz-acp said to each other."""
 
 FRAMES = "acp.{}.jsonl"
@@ -46,9 +43,17 @@ HIDDEN = "[REDACTED]"
 class RealTeam:
     """The agents of one trial. `died` are the names of those whose process ended before the work did."""
 
-    def __init__(self, stage: Stage, room: Room, grants: Mapping[str, Grant], meter: Meter, timings: Timings) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        room: Room,
+        grants: Mapping[str, Grant],
+        bringing: asyncio.Task[Crew],
+        meter: Meter,
+        timings: Timings,
+    ) -> None:
         self._stage, self._room, self._grants, self._meter, self._timings = stage, room, grants, meter, timings
-        self._crew = Crew(stage.environment, stage.environment.default_user)
+        self._bringing, self._crew = bringing, crew_in(stage)
         self._calls = Calls(stage.receipts, room.cast.trial)
         scripted = any(e.provider == "scripted" for e in stage.session.endpoints.values())
         self._scripted = scripted
@@ -62,12 +67,8 @@ class RealTeam:
 
     async def start(self) -> None:
         """Start everybody. Raises AgentsNotReady, and what the environment raises."""
-        with self._timings.step("bring"), tempfile.TemporaryDirectory(prefix="bzb-kit-") as home:
-            directory = Path(home) / "kit"
-            directory.mkdir()
-            routes = await reach.routes(self._stage.session, self._stage.environment.type())
-            await asyncio.to_thread(self._write_kit, directory, routes)
-            await self._crew.bring(directory)
+        with self._timings.step("bring"):
+            await self._bringing
         with self._timings.step("launch"):
             await self._crew.start()
         with self._timings.step("read_back"):
@@ -86,27 +87,6 @@ class RealTeam:
             if clock() >= give_up_at:
                 raise AgentsNotReady(f"{', '.join(missing)}: the relay has not seen them come online")
             await asyncio.sleep(ONLINE_PAUSE_S)
-
-    def _write_kit(self, directory: Path, routes: kit.Routes) -> None:
-        cast = self._room.cast
-        place = environ.Place(routes.relay_url, kit.INSIDE, INSIDE)
-        agents = {seat.agent.name: self._files(seat, place) for seat in cast.seats}
-        kit.write(directory, kit.team_file(routes, cast.channel, INSIDE), agents)
-
-    def _files(self, seat: Seat, place: environ.Place) -> tuple[str, str]:
-        agent, session = seat.agent, self._stage.session
-        login = environ.Login(seat.key.secret, seat.auth_tag, self._grants[agent.name].token)
-        dialect = session.endpoints[agent.endpoint].dialect
-        env = environ.variables(agent, login, place, dialect=dialect, in_order=self._scripted)
-        told = prompt.system(
-            agent,
-            session.condition.agents,
-            self._room.directory.main,
-            self._room.cast.people,
-            user=USER,
-            workdir=self._stage.environment.task_env_config.workdir,
-        )
-        return environ.shell_file(env, dialect), told
 
     async def work(self, deadline: Deadline, notices: AsyncIterator[Notice]) -> End:
         """How the work ends. The agents may still be running then: `stop` ends them."""
@@ -157,17 +137,24 @@ class RealTeam:
         return None
 
     async def stop(self) -> None:
-        """End every process of theirs, then bring out what they said to their buzz-acp."""
+        """End every process of theirs."""
         try:
             await self._crew.stop()
+        except EnvironmentGone as error:
+            # What the agents had control of: that it is gone is a label, and the tokens are dead all the same.
+            self._stage.logger.warning("%s: %s", self._room.cast.trial, error)
+
+    async def recall(self) -> None:
+        """Bring out what the agents and their buzz-acp said to each other, their secrets left out."""
+        try:
             async with asyncio.timeout(FRAMES_S):
                 self._frames = {
                     name: (self._hide(told), self._hide(said))
                     for name, (told, said) in (await self._crew.frames(self._stage.logs_dir)).items()
                 }
-        except (BuzzbenchError, TimeoutError, OSError, RuntimeError) as error:
-            # What the agents had control of: that it is gone is a label, and the tokens are dead all the same.
-            self._stage.logger.warning("%s: %s", self._room.cast.trial, error)
+        except Exception as error:
+            # Whatever an environment raises where it is gone: the receipts still tell the steps.
+            self._stage.logger.warning("%s: no frames: %s", self._room.cast.trial, error)
         await asyncio.to_thread(self._keep_frames)
 
     def _keep_frames(self) -> None:

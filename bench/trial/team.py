@@ -115,6 +115,9 @@ class Team:
         for task in late:
             self._logger.warning("%s did not stop within %g s", self._running[task], WIND_DOWN_S)
 
+    async def recall(self) -> None:
+        """Nothing: all that these agents did is known here."""
+
     def labels(self) -> list[str]:
         """That mentions were answered with nothing that anybody could see."""
         return ["silent_turns"] if self.conduct.silent_turns else []

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING
 
 from bench.gateway.protocol import Grant
-from bench.trial.provision import Room
+from bench.trial.provision import Cast, Room
 from bench.trial.report import Report
 from bench.trial.stage import Stage
 from bench.trial.team import Team
 from bench.trial.timings import Timings
 from bench.trial.work import TeamAtWork
 
+if TYPE_CHECKING:
+    from bench.harness.buzz.crew import Crew
 
-def seated(stage: Stage, room: Room, grants: Mapping[str, Grant], report: Report, timings: Timings) -> TeamAtWork:
-    """The team in its room, about to start."""
+
+def bringing(stage: Stage, cast: Cast, issuing: Awaitable[Mapping[str, Grant]]) -> asyncio.Task[Crew] | None:
+    """What has to come into the environment before the team can start, on its way; None for one on the host."""
     if stage.session.condition.harnesses == ("builtin",):
+        return None
+    from bench.trial.realkit import bring
+
+    return asyncio.create_task(bring(stage, cast, issuing))
+
+
+def seated(
+    stage: Stage,
+    room: Room,
+    grants: Mapping[str, Grant],
+    brought: asyncio.Task[Crew] | None,
+    report: Report,
+    timings: Timings,
+) -> TeamAtWork:
+    """The team in its room, about to start."""
+    if brought is None:
         workdir = stage.environment.task_env_config.workdir
         return Team(stage.session, room, grants, stage.environment, workdir, report.meter, stage.logger)
     from bench.trial.realteam import RealTeam
 
-    return RealTeam(stage, room, grants, report.meter, timings)
+    return RealTeam(stage, room, grants, brought, report.meter, timings)

@@ -36,6 +36,9 @@ class TeamAtWork(Protocol):
     async def stop(self) -> None:
         """End every agent, with the command that it may have running."""
 
+    async def recall(self) -> None:
+        """Bring out of the environment what is known only there, once the team has stopped."""
+
     def labels(self) -> Iterable[str]:
         """What else is to be said of the team, once it has stopped."""
 
