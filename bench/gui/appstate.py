@@ -14,7 +14,7 @@ IDENTIFIER = "xyz.block.buzz.app.benchmark"
 def forget(
     home: Path | None = None, environ: Mapping[str, str] = os.environ, platform: str = sys.platform
 ) -> list[Path]:
-    """Remove it, as `--fresh` does (row U3); what was there."""
+    """Remove it; what was there."""
     found = [path for path in _places(home or Path.home(), environ, platform) if path.is_dir()]
     for path in found:
         shutil.rmtree(path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.errors import BuzzbenchError
 from bench.files import make_private_directory, write_private
+from bench.gui import appstate
 from bench.nostr import Key
 from bench.settings import ROOT, Settings
 from bench.stack import paths
@@ -84,6 +85,14 @@ def close(app: subprocess.Popen[bytes]) -> None:
             continue
         except ProcessLookupError:
             return
+
+
+def forget(state_dir: Path) -> None:
+    """Remove what an app that was opened from here kept of its own (row U3), unless it is still open."""
+    record = _record(state_dir)
+    if record.exists() and running(state_dir) is None:
+        appstate.forget()
+        record.unlink()
 
 
 def without_keys(environ: Mapping[str, str]) -> dict[str, str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from bench import keys
 from bench.gui import open_beside, opened
 from bench.settings import Settings
 from bench.stack import address
-from bench.stack.identity import start_time
+from bench.stack.identity import identify, start_time
 from tests.gui import checkout
 from tests.gui.checkout import Desk, Standins
 from tests.pipeline import new_installation, stop, wait_until
@@ -129,6 +131,28 @@ def test_without_the_docker_stack_one_line_says_so(desk: Place) -> None:
     assert done.stderr == (
         "inv: gui: the stack that is up is the embedded one; run `inv down`, then `inv up --stack compose`\n"
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about where Linux keeps things")
+def test_fresh_forgets_what_an_app_kept_that_was_opened_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "data" / "xyz.block.buzz.app.benchmark"
+    kept.mkdir(parents=True)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    record = tmp_path / "gui.json"
+    opened.forget(tmp_path)
+    assert kept.exists(), "none was opened from here"
+    me = identify(os.getpid())
+    assert me
+    record.write_text(json.dumps(asdict(me)))
+    opened.forget(tmp_path)
+    assert kept.exists(), "it is open"
+    record.write_text(json.dumps(asdict(me) | {"started": "long ago"}))
+    opened.forget(tmp_path)
+    assert not kept.exists()
+    assert not record.exists()
 
 
 @pytest.fixture
