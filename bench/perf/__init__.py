@@ -33,7 +33,7 @@ class Figure:
 
 
 def _benchmarks() -> dict[str, Callable[[], Iterable[Figure]]]:
-    from bench.perf import forwarder, pipeline, relay, startup
+    from bench.perf import forwarder, pipeline, relay, stack, startup
 
     return {
         "startup": startup.measure,
@@ -43,6 +43,7 @@ def _benchmarks() -> dict[str, Callable[[], Iterable[Figure]]]:
         "done": pipeline.done,
         "relay": relay.measure,
         "forwarder": forwarder.measure,
+        "stack": stack.measure,
     }
 
 

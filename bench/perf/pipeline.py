@@ -45,20 +45,20 @@ class Run:
 
 
 class Bench:
-    """An installation in a temporary directory."""
+    """An installation in a temporary directory, on ports of its own."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self.state_dir = home / "state"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port, postgres_port, metrics_port = _free_ports(3)
         self.relay_url = f"ws://localhost:{port}"
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         self._environment = kept | {
             ENVIRONMENT["state_dir"]: str(self.state_dir),
             ENVIRONMENT["jobs_dir"]: str(home / "jobs"),
             ENVIRONMENT["relay_port"]: str(port),
+            ENVIRONMENT["postgres_port"]: str(postgres_port),
+            ENVIRONMENT["metrics_port"]: str(metrics_port),
         }
         self._jobs = 0
 
@@ -92,6 +92,14 @@ class Bench:
                     f"ended with {process.returncode}:\n{said.read().decode(errors='replace')}", where=command[1]
                 )
         return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
 
 
 @contextmanager
