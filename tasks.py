@@ -331,7 +331,7 @@ def test(c: Context, fast: bool = False, docker: bool = False, match: str = "") 
 
 @stage(help={"match": "Only tests that match this expression."})
 def stress(c: Context, match: str = "") -> None:
-    """Run the tests of minutes: kills at random moments, services that die, heavy load."""
+    """Run the tests of minutes: random kills, dead services."""
     commands.stress(match=match)
 
 

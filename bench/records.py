@@ -163,8 +163,9 @@ def read_trial(
     facts = facts_from(
         result,
         checks=_json(trial_dir / "verifier" / "checks.json", most_bytes=LARGEST_CHECKS_BYTES),
-        verifier_tail=_verifier_tail(trial_dir),
     )
+    if facts.rewards is None:
+        facts = replace(facts, verifier_tail=_verifier_tail(trial_dir))
     try:
         facts = replace(facts, host_checks=_host_checks(trial_dir, plan.directories.get(task)))
     except JudgeError as error:
@@ -268,6 +269,7 @@ def _verifier_tail(trial_dir: Path) -> str:
 def _seconds(result: Mapping[str, Any]) -> float:
     try:
         began, ended = (datetime.fromisoformat(result[name]) for name in ("started_at", "finished_at"))
-        return (ended - began).total_seconds()
+        # A clock that was set back meanwhile makes no negative time.
+        return max(0.0, (ended - began).total_seconds())
     except (KeyError, TypeError, ValueError):
         return 0.0

@@ -34,13 +34,20 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Resume:
-    """`kept` have a score; `again` have none and are archived; `to_run` is None where only Harbor knows the number."""
+    """`kept` have a score; `again` have none and are archived; `to_run` is None where only Harbor knows the number.
 
-    job: str
+    `record` is the job as it was found.
+    """
+
+    record: JobRecord
     kept: tuple[TrialRecord, ...]
     again: tuple[TrialRecord, ...]
     to_run: int | None
     estimate: Estimate | None
+
+    @property
+    def job(self) -> str:
+        return self.record.plan.job
 
     @property
     def is_done(self) -> bool:
@@ -53,7 +60,7 @@ def plan(job: JobRecord) -> Resume:
     kept = tuple(trial for trial in job.trials if trial.is_scored)
     again = tuple(trial for trial in job.trials if not trial.is_scored)
     to_run = None if job.planned_trials is None else max(0, job.planned_trials - len(kept))
-    return Resume(job.plan.job, kept, again, to_run, _estimate(job, kept, to_run))
+    return Resume(job, kept, again, to_run, _estimate(job, kept, to_run))
 
 
 def lines(resume: Resume, n_concurrent: int, archive: str) -> list[str]:

@@ -299,6 +299,13 @@ buzzbench labels fault timings post step_results task path tasks name directory 
 cost_usd_micros input_tokens evidence files
 """
 FIELDS = st.sampled_from(WORDS.split())
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_time(job: Path) -> None:
+    add(job, "alpha__1", result(finished_at="2026-01-31T09:59:00Z"))
+    assert records.read_job(job).trials[0].seconds == 0.0
+
+
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS | st.text(max_size=8), inner, max_size=4),

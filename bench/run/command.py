@@ -43,7 +43,7 @@ def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
 
     if is_done(plan):
         print("\n".join(_how_it_goes_on(plan)), file=sys.stderr)
-        reports, failure = [report.read_job(job.directory) for job in plan.jobs], None
+        reports, failure = [found.record for job in plan.jobs if (found := goes_on(job))], None
     else:
         reports, failure = run(plan)
     report.show(reports, as_json=as_json)

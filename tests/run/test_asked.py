@@ -47,7 +47,7 @@ def same(first: Plan, second: Plan) -> bool:
         {"rehearsal": True, "layer": "workflow", "n_concurrent": 7},
         {"rehearsal": True, "include_task": ["*and*"], "exclude_task": ["*thread*"], "attempts": 1, "max_retries": 2},
         {"rehearsal": True, "script": "wrong-one-worker-does-both", "include_task": ["split-and-merge"], "attempts": 1},
-        {"manifest": "manifests/builtin-solo.yaml", "environment": "sandbox", "attempts": 1, "n_tasks": 1},
+        {"manifest": "manifests/builtin-lead-two-workers.yaml", "environment": "sandbox", "attempts": 1, "n_tasks": 1},
     ],
 )
 def test_a_job_gives_back_the_input_that_it_began_with(
