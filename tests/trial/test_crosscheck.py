@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from bench.nostr import Key
 from bench.prices import Tokens
 from bench.trial import crosscheck
 from bench.trial.calls import Call
+from tests.standins import programs
 from tests.trial.services import Stack
 from tests.trial.test_selfreport import metric
 
@@ -45,3 +47,13 @@ async def test_the_owner_reads_what_agents_reported(shared_stack: Stack) -> None
         "worker-1": "missing",
     }
     assert check.labels == ("self_report_missing",)
+
+
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 256, 257, 900, 5000])
+def test_what_the_stand_ins_encrypt_their_owner_can_read(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle is the library that Buzz's own owner would use."""
+    monkeypatch.syspath_prepend(str(programs.SOURCE))
+    nip44, nostr = importlib.import_module("nip44"), importlib.import_module("nostr")
+    owner, agent = Key.generate(), Key.generate()
+    sealed = nip44.encrypt(nostr.Key(agent.secret).shared_x(owner.public), "é" + "x" * (length - 1))
+    assert owner.decrypt(agent.public, sealed) == "é" + "x" * (length - 1)

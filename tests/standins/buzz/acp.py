@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+from nip44 import encrypt
 from relay import Bridge, Refused, Socket
 
 TYPING_S = 3
@@ -37,6 +38,7 @@ class Agent:
         )
         self._numbers = iter(range(1, 10**9))
         self._sessions = {}
+        self.used = None
 
     def ask(self, method, params):
         number = next(self._numbers)
@@ -50,6 +52,8 @@ class Agent:
             update = answer.get("params", {}).get("update", {})
             if update.get("sessionUpdate") == "tool_call":
                 log(f"tool_call: {update['title']}")
+            if update.get("sessionUpdate") == "usage_update":
+                self.used = update
         raise BrokenPipeError("the agent has ended")
 
     def session(self, channel, bridge):
@@ -80,6 +84,7 @@ class Acp:
         self.since = int(time.time()) - 5
         self.channels = {}
         self.socket = None
+        self.turns = 0
 
     def run(self):
         handling = os.environ.get("BUZZ_ACP_MULTIPLE_EVENT_HANDLING", "steer")
@@ -213,11 +218,42 @@ class Acp:
         self.typing_in = channel
         try:
             prompt = [{"type": "text", "text": context}, {"type": "text", "text": events}]
-            return self.agent.ask("session/prompt", {"sessionId": session, "prompt": prompt})
+            answer = self.agent.ask("session/prompt", {"sessionId": session, "prompt": prompt})
+            self.report(channel, session, answer)
+            return answer
         finally:
             self.typing_in = None
             for mark in marks:
                 self.bridge.publish(5, "", [["e", mark]])
+
+    def report(self, channel, session, answer):
+        """Publish the turn's metrics (kind 44200) for the owner alone: the sums of the session so far."""
+        used, self.agent.used = self.agent.used, None
+        if used is None or self.auth_tag is None:
+            return
+        self.turns += 1
+        sums = {
+            "inputTokens": used["accumulatedInputTokens"],
+            "outputTokens": used["accumulatedOutputTokens"],
+            "totalTokens": None,
+            "costUsd": None,
+        }
+        metrics = {
+            "harness": "buzz-agent",
+            "model": used["model"],
+            "channelId": channel,
+            "sessionId": session,
+            "turnId": f"turn-{self.turns}",
+            "turnSeq": self.turns,
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "turn": None,
+            "cumulative": sums,
+            "deltaReliable": False,
+            "stopReason": answer.get("result", {}).get("stopReason", "error"),
+        }
+        owner = self.auth_tag[1]
+        sealed = encrypt(self.key.shared_x(owner), json.dumps(metrics))
+        self.bridge.publish(44200, sealed, [["p", owner], ["agent", self.key.public]])
 
 
 def channel_of(event):

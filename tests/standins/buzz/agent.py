@@ -60,6 +60,7 @@ class Session:
         self.name, self.anthropic = name, provider == "anthropic"
         self.system = params.get("systemPrompt") or ""
         self.messages = []
+        self.used = {"accumulatedInputTokens": 0, "accumulatedOutputTokens": 0, "accumulatedCachedInputTokens": 0}
         (server,) = params["mcpServers"]
         passed = {key: os.environ[key] for key in KEPT if key in os.environ}
         passed |= {each["name"]: each["value"] for each in server["env"]}
@@ -93,6 +94,7 @@ class Session:
             if said:
                 self.update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": said}})
             if not calls:
+                self.update({"sessionUpdate": "usage_update", **self.used, "model": os.environ["BUZZ_AGENT_MODEL"]})
                 return "end_turn"
             results = [(call, self.carry_out(*call)) for call in calls]
             if self.anthropic:
@@ -119,6 +121,7 @@ class Session:
     def complete(self):
         """(text, [(id, name, input)]) of the model's answer."""
         answer = self.post(*self.request())
+        self.count(answer.get("usage") or {})
         if self.anthropic:
             self.messages.append({"role": "assistant", "content": answer["content"]})
             text = "".join(block["text"] for block in answer["content"] if block["type"] == "text")
@@ -130,6 +133,18 @@ class Session:
         return message.get("content") or "", [
             (use["id"], use["function"]["name"], json.loads(use["function"]["arguments"])) for use in uses
         ]
+
+    def count(self, usage):
+        """Add a call up: the input counts what was read from and written to a cache."""
+        read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
+        if self.anthropic:
+            shown, said = (usage.get("input_tokens") or 0) + read + written, usage.get("output_tokens") or 0
+        else:
+            shown, said = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+            read = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        self.used["accumulatedInputTokens"] += shown
+        self.used["accumulatedOutputTokens"] += said
+        self.used["accumulatedCachedInputTokens"] += read
 
     def request(self):
         limit = int(os.environ.get("BUZZ_AGENT_MAX_OUTPUT_TOKENS", "32768"))

@@ -40,12 +40,12 @@ def _add(p, q):
     return x3, (r * (v - x3) - y1 * hhh) % P, z1 * h % P
 
 
-def _times(k):
+def _times(k, point=G):
     found = None
     for bit in bin(k)[2:]:
         found = _double(found) if found else None
         if bit == "1":
-            found = _add(found, G)
+            found = _add(found, point)
     x, y, z = found
     inverse = pow(z, -1, P)
     return x * inverse * inverse % P, y * inverse**3 % P
@@ -87,6 +87,12 @@ class Key:
             "content": content,
             "sig": self._sign(digest),
         }
+
+    def shared_x(self, public):
+        """What this key and the owner of a public key both can compute, 32 bytes."""
+        x = int(public, 16)
+        y = pow(x**3 + 7, (P + 1) // 4, P)
+        return _times(self._number, (x, y))[0].to_bytes(32, "big")
 
     def authorization(self, url, body):
         tags = [
