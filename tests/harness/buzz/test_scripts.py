@@ -1,0 +1,157 @@
+"""The scripts that start, look at and end a team's processes, with plain programs in the place of Buzz's."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import shlex
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench.harness.buzz import kit
+from tests.pipeline import wait_until
+
+READY = "echo 'INFO subscribed to channel c-1'\n"
+
+
+@dataclass
+class Team:
+    """A kit on this machine. `acp` is what stands for buzz-acp, a shell script."""
+
+    home: Path
+    port: int
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    def make(self, acp: str, *, agents: tuple[str, ...] = ("orch", "worker-1"), port: int | None = None) -> None:
+        programs = self.home / "bin"
+        programs.mkdir()
+        (programs / "buzz-acp").write_text(f"#!/bin/bash\n{acp}")
+        (programs / "buzz-acp").chmod(0o755)
+        (self.home / "kit").mkdir()
+        routes = kit.Routes(f"ws://localhost:{port or self.port}", f"http://127.0.0.1:{self.port}")
+        told = kit.team_file(routes, "c-1", str(programs))
+        told = told.replace("bzb_logs=/logs/agent", f"bzb_logs={self.logs}").replace("bzb_ready_s=40", "bzb_ready_s=2")
+        kit.write(self.home / "kit", told, {name: (f"export NAME={name}\n", "") for name in agents})
+
+    def run(self, script: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", str(self.home / "kit" / script), str(self.home / "kit")]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+
+    def pids(self, pattern: str) -> list[int]:
+        found = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False)
+        return [int(pid) for pid in found.stdout.split()]
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    made = Team(tmp_path, server.server_address[1])
+    yield made
+    if (tmp_path / "kit" / "stop.sh").exists():
+        made.run("stop.sh")
+    server.shutdown()
+    server.server_close()
+
+
+def test_everybody_is_started_with_what_is_his_and_a_log_of_his_own(team: Team) -> None:
+    team.make(f"echo I am $NAME; {READY} sleep 1000")
+    done = team.run("start.sh")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ready orch\nready worker-1\n", "")
+    assert (team.logs / "worker-1" / "buzz-acp.log").read_text().startswith("I am worker-1\n")
+    assert team.run("alive.sh").stdout == ""
+
+
+def test_each_agent_has_a_session_of_its_own(team: Team) -> None:
+    team.make(f"{READY} sleep 1000")
+    team.run("start.sh")
+    for name in ("orch", "worker-1"):
+        pid = int((team.home / "kit" / "agents" / name / "pid").read_text())
+        assert os.getsid(pid) == pid
+
+
+def test_an_agent_that_ends_at_once_is_named_with_its_last_words(team: Team) -> None:
+    team.make(f'if [ $NAME = worker-1 ]; then echo "no such key" >&2; exit 1; fi\n{READY} sleep 1000')
+    done = team.run("start.sh")
+    assert (done.returncode, done.stdout) == (1, "ready orch\nfailed worker-1 it ended: no such key\n")
+
+
+def test_an_agent_that_never_listens_is_named_in_time(team: Team) -> None:
+    team.make("echo connecting; sleep 1000", agents=("orch",))
+    done = team.run("start.sh")
+    assert done.stdout == "failed orch it has not subscribed within 2 s: connecting\n"
+
+
+def test_a_relay_that_does_not_answer_from_there_is_named_with_its_address(team: Team) -> None:
+    team.make(f"{READY} sleep 1000", port=9)
+    done = team.run("start.sh")
+    assert (done.returncode, done.stdout) == (1, "unreachable relay at localhost:9\n")
+
+
+def test_who_has_died_is_said(team: Team) -> None:
+    team.make(f"{READY} sleep 1000")
+    team.run("start.sh")
+    os.kill(int((team.home / "kit" / "agents" / "worker-1" / "pid").read_text()), 9)
+    assert team.run("alive.sh").stdout == "dead worker-1\n"
+
+
+def test_stopping_ends_the_tree_whatever_groups_it_has_and_leaves_what_was_detached(team: Team) -> None:
+    mark = f"marked-{os.getpid()}"
+    tree = f"exec -a {mark}-child sleep 1000"
+    acp = (
+        f"(setsid -w bash -c {shlex.quote(tree)}) &\n"
+        f"set -m; bash -c 'exec -a {mark}-group sleep 1000' & set +m\n"
+        f"setsid -f bash -c 'exec -a {mark}-service sleep 1000'\n"
+        f"trap '' TERM; {READY} sleep 1000"
+    )
+    team.make(acp, agents=("orch",))
+    team.run("start.sh")
+    wait_until(lambda: len(team.pids(mark)) == 3)
+    done = team.run("stop.sh")
+    assert (done.returncode, done.stdout) == (0, "")
+    (service,) = team.pids(mark)
+    os.kill(service, 9)
+    assert not (team.home / "kit" / "agents").exists()
+
+
+def test_stopping_what_never_started_is_no_failure(team: Team) -> None:
+    team.make("exit 1")
+    assert team.run("stop.sh").returncode == 0
+
+
+def test_tools_get_the_images_variables_back(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/opt/it's java")
+    team.make(f"{READY} sleep 1000", agents=("orch",))
+    (team.home / "bin" / "buzz-dev-mcp").write_text('#!/bin/sh\nprintf "%s|%s|%s" "$JAVA_HOME" "$MINE" "$NAME"')
+    (team.home / "bin" / "buzz-dev-mcp").chmod(0o755)
+    team.run("start.sh")
+    cleared = {"PATH": os.environ["PATH"], "MINE": "kept"}
+    done = subprocess.run([team.home / "kit" / "mcp.sh"], env=cleared, capture_output=True, text=True, check=True)
+    assert done.stdout == "/opt/it's java|kept|"
+
+
+def test_what_agent_and_harness_say_is_kept_and_passed_on(team: Team) -> None:
+    team.make(f"{READY} sleep 1000", agents=("orch",))
+    (team.home / "bin" / "buzz-agent").write_text("#!/bin/sh\nsed 's/ask/answer/'")
+    (team.home / "bin" / "buzz-agent").chmod(0o755)
+    (team.home / "kit" / "frames").mkdir()
+    own = {
+        "PATH": os.environ["PATH"],
+        "BUZZBENCH_TEAM": str(team.home / "kit"),
+        "BUZZBENCH_BIN": str(team.home / "bin"),
+        "BUZZ_ACP_DISPLAY_NAME": "orch",
+    }
+    done = subprocess.run(
+        [team.home / "kit" / "agent.sh"], input="ask 1\nask 2\n", env=own, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "answer 1\nanswer 2\n"
+    assert (team.home / "kit" / "frames" / "orch.in.jsonl").read_text() == "ask 1\nask 2\n"
+    assert (team.home / "kit" / "frames" / "orch.out.jsonl").read_text() == "answer 1\nanswer 2\n"
