@@ -1,0 +1,112 @@
+"""An upstream that bills and breaks: it answers, fails or breaks off, and its ledger knows what it billed each call."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+from aiohttp import web
+
+from bench.prices import Tokens
+from tests.gateway.upstream import KEY, sha256
+
+type Fate = Literal["whole", "broken off", "cut short", "failed"]
+
+DECK: tuple[Fate, ...] = (*(["whole"] * 12), "broken off", "cut short", "failed")
+"""Fates are dealt, so that a short run has all of them."""
+
+LONGEST_THOUGHT_S = 0.02
+
+
+@dataclass(frozen=True)
+class Billed:
+    """One call in the upstream's ledger. A failed one costs nothing."""
+
+    fate: Fate
+    tokens: Tokens
+
+
+@dataclass
+class Unruly:
+    """The running upstream. `ledger` is by the digest of a request's body; no two are alike."""
+
+    chance: random.Random
+    url: str = ""
+    ledger: dict[str, Billed] = field(default_factory=dict)
+    _fates: list[Fate] = field(default_factory=list)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """One call. What it used is never more than it asked for."""
+        body = await request.read()
+        assert KEY in (request.headers.get("x-api-key") or request.headers["authorization"])
+        wanted = orjson.loads(body)
+        fate = self._fate()
+        tokens = self._tokens(len(body), wanted) if fate != "failed" else Tokens(0, 0, 0, 0)
+        digest = sha256(body)
+        assert digest not in self.ledger, "a call was made twice"
+        self.ledger[digest] = Billed(fate, tokens)
+        await asyncio.sleep(self.chance.uniform(0, LONGEST_THOUGHT_S))
+        if fate == "failed":
+            return web.json_response({"error": {"message": "overloaded"}}, status=500)
+        data = orjson.dumps(_answer(request.path, tokens))
+        if fate == "whole":
+            return web.Response(body=data, content_type="application/json")
+        if fate == "cut short":
+            response = web.StreamResponse(headers={"content-length": str(len(data))})
+            await response.prepare(request)
+            await response.write(data[: len(data) // 2])
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response()
+
+    def _fate(self) -> Fate:
+        if not self._fates:
+            self._fates = self.chance.sample(DECK, len(DECK))
+        return self._fates.pop()
+
+    def _tokens(self, size_bytes: int, wanted: dict[str, Any]) -> Tokens:
+        prompt, chance = self.chance.randint(1, size_bytes), self.chance
+        read = chance.randint(0, prompt)
+        write = chance.randint(0, prompt - read) if "max_tokens" in wanted else 0
+        most = wanted.get("max_tokens") or wanted["max_completion_tokens"]
+        return Tokens(prompt - read - write, read, write, chance.randint(0, most))
+
+
+def _answer(path: str, tokens: Tokens) -> dict[str, Any]:
+    fresh, read, write, output = (number or 0 for number in tokens.classes)
+    if path.endswith("/messages"):
+        usage = {
+            "input_tokens": fresh,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": write,
+            "output_tokens": output,
+        }
+        return {"type": "message", "content": [{"type": "text", "text": "yes"}], "usage": usage}
+    usage_of_openai = {
+        "prompt_tokens": fresh + read,
+        "completion_tokens": output,
+        "prompt_tokens_details": {"cached_tokens": read},
+    }
+    return {"choices": [{"message": {"role": "assistant", "content": "yes"}}], "usage": usage_of_openai}
+
+
+@asynccontextmanager
+async def running(chance: random.Random) -> AsyncIterator[Unruly]:
+    """The upstream on a free port of the loopback. When this ends, no call is under way at it."""
+    upstream = Unruly(chance)
+    app = web.Application()
+    app.router.add_post("/v1/messages", upstream.handle)
+    app.router.add_post("/v1/chat/completions", upstream.handle)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    upstream.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield upstream
+    finally:
+        await runner.cleanup()
