@@ -21,7 +21,7 @@ from harbor.models.agent.context import AgentContext
 
 from bench import __version__, settings
 from bench.docker import marks
-from bench.errors import InvalidInput, MachineLacks
+from bench.errors import InvalidInput
 from bench.manifest import REAL_HARNESSES
 from bench.trial import journal, provisioner
 from bench.trial import session as sessions
@@ -66,6 +66,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 "replay": replay,
             }
         )
+        self._programs: dict[str, Any] | None = None
 
     @staticmethod
     def name() -> str:
@@ -92,17 +93,20 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         """Bring in what real agents run; those on the host need nothing. Raises HealthcheckError."""
         try:
             if not REAL_HARNESSES.isdisjoint(self._terms.condition().harnesses):
-                await self._install(environment)
+                self._programs = await self._install(environment)
         except Exception as error:
             raise HealthcheckError(_message(of_error(error))) from error
 
-    async def _install(self, environment: BaseEnvironment) -> None:
+    async def _install(self, environment: BaseEnvironment) -> dict[str, Any]:
+        """What was brought in, for the records."""
         from bench.harness.buzz import programs
+        from bench.xbuild.artifacts import provenance
 
         job = self.logs_dir.parent.parent.name
         directory = provisioner.load_provisioner(provisioner.run_dir_of(job)).agent_programs
         found = programs.load(Path(directory), forwarder=environment.type() != "sandbox")
         await programs.install(environment, found)
+        return provenance(found.directory, found.sha256)
 
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         """Play the trial. Raises HealthcheckError where it can't be judged."""
@@ -127,6 +131,8 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         watched = Watched(environment)
         stage = Stage(session, watched, self.logs_dir, self.version(), self.logger)
         report = Report(context, session.condition, self._terms, timings)
+        if self._programs:
+            report.programs(self._programs)
         end = await Play(stage, task, report, timings).run()
         if watched.gone and end.fault is None:
             end = of_error(EngineGone(watched.gone))

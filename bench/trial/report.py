@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ class Report:
             "ended": None,
             "reason": "",
             "done": None,
+            "programs": None,
             "evidence_sha256": None,
             "agents": self.meter.agents,
             "timings": timings.seconds,
@@ -71,6 +73,10 @@ class Report:
     def cast(self, cast: Cast) -> None:
         """Who plays, and where."""
         self._facts["channel"] = cast.channel
+
+    def programs(self, brought: Mapping[str, Any]) -> None:
+        """What real agents run, and from what it was built."""
+        self._facts["programs"] = dict(brought)
 
     def end(self, end: End) -> None:
         """How the work ended; the fault comes first, for whatever follows may fail, too."""

@@ -17,6 +17,7 @@ AGENTS = ("buzz-acp", "buzz-agent", "buzz-dev-mcp")
 NAMES = (*AGENTS, forwarder.NAME)
 STAMP = "artifacts.json"
 SCHEMA = "buzzbench-artifacts-1"
+RECORDED = ("revision", "changes", "image", "image_id", "triple", "built_at")
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,6 @@ class Artifacts:
     directory: Path
     stamp: Stamp
 
-    @property
-    def machine(self) -> str:
-        """What they run on, as in a target triple: x86_64, aarch64."""
-        return self.stamp.triple.partition("-")[0]
-
-    def path(self, name: str) -> Path:
-        """Where the program is: one of NAMES."""
-        assert name in NAMES
-        return self.directory / name
-
-    def provenance(self) -> dict[str, Any]:
-        """For a job's records: a JSON object of the stamp's fields."""
-        return asdict(self.stamp)
-
 
 def root(state_dir: Path) -> Path:
     """Where all of them are, and cargo's own files."""
@@ -95,10 +82,16 @@ def find(state_dir: Path, triple: str) -> Artifacts | None:
     return Artifacts(place, stamp) if sound else None
 
 
-def for_machine(state_dir: Path, machine: str) -> Artifacts | None:
-    """The newest of those that run on the machine, such as x86_64."""
-    found = [find(state_dir, path.parent.name) for path in root(state_dir).glob(f"{machine}-*/release")]
-    return max(filter(None, found), key=lambda artifacts: artifacts.stamp.built_at, default=None)
+def provenance(place: Path, sha256: Mapping[str, str]) -> dict[str, Any]:
+    """For a trial's records: the programs that it got from that directory, by SHA-256, and from what they were built.
+
+    Only the first where they aren't those of a stamp, as in a directory that a person made.
+    """
+    stamp = _read(place / STAMP)
+    known = {name: program.sha256 for name, program in stamp.programs.items()} if stamp else {}
+    if stamp is None or not sha256.items() <= known.items():
+        return {"sha256": dict(sha256)}
+    return {"sha256": dict(sha256)} | {name: getattr(stamp, name) for name in RECORDED}
 
 
 def write(place: Path, stamp: Stamp) -> Artifacts:

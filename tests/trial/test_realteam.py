@@ -37,6 +37,7 @@ async def test_a_team_of_real_agents_finishes_a_task(real: Any) -> None:
     assert ("worker-2", "REPORT 2") in said
     assert trial.evidence["unexplained"] == []
     assert trial.facts["trust_domain"] == "trial"
+    assert set(trial.facts["programs"]["sha256"]) == {"buzz-acp", "buzz-agent", "buzz-dev-mcp"}
 
 
 async def test_nothing_of_the_agents_is_left_but_what_they_made(real: Any) -> None:

@@ -26,13 +26,30 @@ def built(state_dir: Path, triple: str = TRIPLE, built_at: str = "2026-11-30T10:
 def test_what_was_stamped_is_found_again(tmp_path: Path) -> None:
     made = built(tmp_path)
     assert artifacts.find(tmp_path, TRIPLE) == made
-    assert made.path("relay-forwarder").read_text() == f"relay-forwarder for {TRIPLE}"
+    assert artifacts.find(tmp_path, "aarch64-unknown-linux-musl") is None
 
 
-def test_records_get_all_of_the_stamp_and_nothing_of_the_machine(tmp_path: Path) -> None:
-    recorded = json.dumps(built(tmp_path).provenance())
-    assert str(tmp_path) not in recorded
-    assert json.loads(recorded)["programs"]["buzz-acp"]["sha256"] == Program.of(built_path(tmp_path)).sha256
+def test_a_trial_records_what_it_got_and_from_what_that_was_built(tmp_path: Path) -> None:
+    made = built(tmp_path)
+    got = {name: made.stamp.programs[name].sha256 for name in ("buzz-acp", "buzz-agent")}
+    recorded = artifacts.provenance(made.directory, got)
+    assert recorded == {
+        "sha256": got,
+        "revision": "a" * 40,
+        "changes": None,
+        "image": "rust:1.98-alpine",
+        "image_id": "sha256:0",
+        "triple": TRIPLE,
+        "built_at": "2026-11-30T10:00:00+00:00",
+    }
+    assert str(tmp_path) not in json.dumps(recorded)
+
+
+def test_programs_that_are_not_those_of_the_stamp_are_recorded_by_content_alone(tmp_path: Path) -> None:
+    made = built(tmp_path)
+    got = {"buzz-acp": "0" * 64}
+    assert artifacts.provenance(made.directory, got) == {"sha256": got}
+    assert artifacts.provenance(tmp_path, got) == {"sha256": got}
 
 
 def built_path(state_dir: Path) -> Path:
@@ -55,13 +72,3 @@ def test_a_damaged_stamp_counts_as_none(tmp_path: Path, text: str) -> None:
     made = built(tmp_path)
     (made.directory / artifacts.STAMP).write_text(text)
     assert artifacts.find(tmp_path, TRIPLE) is None
-
-
-def test_the_newest_for_a_machine_is_taken_whatever_its_target(tmp_path: Path) -> None:
-    assert artifacts.for_machine(tmp_path, "x86_64") is None
-    built(tmp_path)
-    newer = built(tmp_path, "x86_64-unknown-linux-gnu", "2026-11-30T11:00:00+00:00")
-    other = built(tmp_path, "aarch64-unknown-linux-musl", "2026-11-30T12:00:00+00:00")
-    assert artifacts.for_machine(tmp_path, "x86_64") == newer
-    assert artifacts.for_machine(tmp_path, "aarch64") == other
-    assert other.machine == "aarch64"
