@@ -113,7 +113,7 @@ class Play:
                 self._report.end(failed)
             return failed
         with self._timings.step("upload"):
-            await asyncio.gather(self._upload(), team.recall())
+            await asyncio.gather(self._upload(), team.recall(), self._cross_check(team, end))
         story = export.Story(room.cast.trial, self._stage.version, self._task.instruction, team.played())
         export.write_trajectory(self._stage.logs_dir, self._stage.session.condition, found, story)
         return None
@@ -142,6 +142,10 @@ class Play:
             # The agents had control of the environment: that it is gone is a label, and the verifier will say so.
             self._stage.logger.warning("the environment takes no evidence: %s", error)
             self._report.label("environment_lost")
+
+    async def _cross_check(self, team: TeamAtWork, end: End | None) -> None:
+        if not _relay_is_gone(end) and (check := await team.cross_check()):
+            self._report.self_report(check)
 
     def _label(self, team: TeamAtWork, room: Room) -> None:
         self._report.label(*team.labels())

@@ -7,20 +7,24 @@ wait for a model for a quarter of an hour.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from bench.channel import RelayGone, RelayRefused
 from bench.gateway.protocol import Grant, Notice
 from bench.harness.builtin import Step
 from bench.harness.buzz import prompt
 from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
 from bench.nostr import Event, tag_value
-from bench.trial import acp, turns, work
+from bench.trial import acp, crosscheck, turns, work
 from bench.trial.calls import Call, Calls
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault
 from bench.trial.meter import Meter
 from bench.trial.provision import Room
 from bench.trial.realkit import crew_in
+from bench.trial.selfreport import Check
 from bench.trial.signs import QUIET_S, SCRIPTED_QUIET_S, Signs
 from bench.trial.stage import Stage
 from bench.trial.timings import Timings
@@ -61,6 +65,7 @@ class RealTeam:
         self._signs = Signs(asyncio.get_running_loop().time, SCRIPTED_QUIET_S if scripted else QUIET_S)
         self._names = {seat.key.public: seat.agent.name for seat in room.cast.seats}
         self._frames: Mapping[str, tuple[str, str]] = {}
+        self._stopped_at = math.inf
         self.died: list[str] = []
         room.roams = True
         room.on_sign = self._heard
@@ -138,6 +143,7 @@ class RealTeam:
 
     async def stop(self) -> None:
         """End every process of theirs."""
+        self._stopped_at = time.time()
         try:
             await self._crew.stop()
         except EnvironmentGone as error:
@@ -156,6 +162,15 @@ class RealTeam:
             # Whatever an environment raises where it is gone: the receipts still tell the steps.
             self._stage.logger.warning("%s: no frames: %s", self._room.cast.trial, error)
         await asyncio.to_thread(self._keep_frames)
+
+    async def cross_check(self) -> Check | None:
+        """What the agents report of their use beside the receipts; None where the relay doesn't tell."""
+        self._count()
+        try:
+            return await crosscheck.of_trial(self._stage.session, self._room.cast, self._calls.all, self._stopped_at)
+        except (RelayGone, RelayRefused) as error:
+            self._stage.logger.warning("%s: no cross-check of usage: %s", self._room.cast.trial, error)
+            return None
 
     def _keep_frames(self) -> None:
         for name, both in self._frames.items():

@@ -118,6 +118,9 @@ class Team:
     async def recall(self) -> None:
         """Nothing: all that these agents did is known here."""
 
+    async def cross_check(self) -> None:
+        """Nothing: these agents report no use of their own. What they read of each answer, the meter holds."""
+
     def labels(self) -> list[str]:
         """That mentions were answered with nothing that anybody could see."""
         return ["silent_turns"] if self.conduct.silent_turns else []

@@ -20,6 +20,7 @@ from bench.nostr import Event
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault, of_error, of_notice
 from bench.trial.provision import Room
+from bench.trial.selfreport import Check
 from bench.trial.trajectory import Played
 from bench.useranswers import fitting
 
@@ -38,6 +39,9 @@ class TeamAtWork(Protocol):
 
     async def recall(self) -> None:
         """Bring out of the environment what is known only there, once the team has stopped."""
+
+    async def cross_check(self) -> Check | None:
+        """What the agents report of their use beside the gateway's count, once they have stopped; None of none."""
 
     def labels(self) -> Iterable[str]:
         """What else is to be said of the team, once it has stopped."""

@@ -57,3 +57,50 @@ def test_what_the_stand_ins_encrypt_their_owner_can_read(length: int, monkeypatc
     owner, agent = Key.generate(), Key.generate()
     sealed = nip44.encrypt(nostr.Key(agent.secret).shared_x(owner.public), "é" + "x" * (length - 1))
     assert owner.decrypt(agent.public, sealed) == "é" + "x" * (length - 1)
+
+
+TWO = """
+orch:
+  - name: delegate
+    expect: ["make the file"]
+    do:
+      - send: {mention: [worker-1], text: "please write it"}
+  - name: look
+    expect: ["REPORT"]
+    do:
+      - run: "sleep 4"
+  - name: finish
+    on: result
+    do:
+      - done: "all of it"
+worker-1:
+  - name: report
+    expect: ["please write it"]
+    do:
+      - send: {mention: [orch], text: "REPORT"}
+worker-2: []
+"""
+
+
+async def test_real_agents_are_held_to_what_they_reported(real: Any) -> None:
+    """The orchestrator's last turn was killed, and is not due; a worker that was never asked owes nothing."""
+    trial = await real.trial(real.bench.task("reported", TWO))
+    await trial.run()
+    assert trial.facts["labels"] == []
+    told = trial.facts["self_report"]
+    assert {name: facts["verdict"] for name, facts in told.items()} == {
+        "orch": "agrees",
+        "worker-1": "agrees",
+        "worker-2": "nothing_due",
+    }
+    assert told["worker-1"]["metered_input_tokens"] == told["worker-1"]["input_tokens"] > 0
+
+
+async def test_real_agents_that_report_nothing_are_labelled(real: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case 23."""
+    monkeypatch.setattr("bench.trial.selfreport.METRIC", 44_299)
+    trial = await real.trial(real.bench.task("silent-adapter", TWO))
+    await trial.run()
+    assert trial.facts["labels"] == ["self_report_missing"]
+    assert trial.facts["self_report"]["worker-1"]["verdict"] == "missing"
+    assert trial.facts["self_report"]["worker-1"]["metered_input_tokens"] > 0
