@@ -7,7 +7,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from bench.nostr import Event, Key
+from bench.judge import host_checks
+from bench.nostr import Event, Key, tag_value
 from bench.trial.evidence import Person, Subject, build
 
 DATASET = Path(__file__).resolve().parents[2] / "buzz-dataset"
@@ -24,6 +25,8 @@ class Talk:
         self.task = DATASET / task
         self.channel = str(uuid.uuid4())
         self.keys = {name: Key.generate() for name in ("user", "orch", "worker-1", "worker-2")}
+        self.relay = Key.generate()
+        self.members: dict[str, list[str]] = {}
         self.events: list[Event] = []
         self._time = int(time.time())
         self.instruction = (self.task / "instruction.md").read_text(encoding="utf-8")
@@ -44,10 +47,55 @@ class Talk:
             root = root or next((t[1] for t in reply["tags"] if t[0] == "e"), None)
             tags += [["e", root, "", "root"]] if root else []
             tags.append(["e", reply["id"], "", "reply"])
+        return self._signed(author, 9, text, tags)
+
+    def edit(self, author: str, message: Event, text: str) -> Event:
+        """A new text for a message."""
+        return self._signed(author, 40003, text, [["h", tag_value(message, "h") or ""], ["e", message["id"]]])
+
+    def react(self, author: str, message: Event, emoji: str) -> Event:
+        """A reaction to a message."""
+        return self._signed(author, 7, emoji, [["e", message["id"]]])
+
+    def make_channel(self, author: str, name: str, *members: str) -> str:
+        """A channel with its maker and the members, whom the maker adds one by one; its id."""
+        channel = str(uuid.uuid4())
+        self.members[channel] = [author]
+        self._signed(author, 9007, "", [["h", channel], ["name", name], ["visibility", "private"]])
+        self._listed(39000, [["d", channel], ["name", name], ["private"]])
+        self._list_members(channel)
+        for member in members:
+            self.add(author, member, channel)
+        return channel
+
+    def add(self, author: str, member: str, channel: str) -> Event:
+        """An order to add a member, which the relay has carried out."""
+        self.members[channel].append(member)
+        return self._moved(author, 9000, member, channel)
+
+    def remove(self, author: str, member: str, channel: str) -> Event:
+        """An order to remove a member, which the relay has carried out."""
+        self.members[channel].remove(member)
+        return self._moved(author, 9001, member, channel)
+
+    def _moved(self, author: str, kind: int, member: str, channel: str) -> Event:
+        event = self._signed(author, kind, "", [["h", channel], ["p", self.keys[member].public]])
+        self._list_members(channel)
+        return event
+
+    def _list_members(self, channel: str) -> None:
+        members = [["p", self.keys[name].public, "", "member"] for name in self.members[channel]]
+        self._listed(39002, [["d", channel], *members])
+
+    def _signed(self, author: str, kind: int, content: str, tags: list[list[str]]) -> Event:
         self._time -= 1
-        event = self.keys[author].sign(9, text, tags, self._time)
+        event = self.keys[author].sign(kind, content, tags, self._time)
         self.events.append(event)
         return event
+
+    def _listed(self, kind: int, tags: list[list[str]]) -> None:
+        """A list of the relay's: the one kind of event whose times it makes rise (BUZZ.md section 3)."""
+        self.events.append(self.relay.sign(kind, "", tags, int(time.time()) + len(self.events)))
 
     def done(self) -> None:
         self.say("orch", "DONE: all of it", "user")
@@ -60,6 +108,13 @@ class Talk:
         )
         user = Person("user", self.keys["user"].public)
         return build(Subject("trial", f"buzz/{self.task.name}", self.channel, user, roster), self.events)
+
+
+def judged(talk: Talk) -> set[str]:
+    """The checks of the talk's task that its evidence doesn't hold."""
+    checks = host_checks(talk.task, talk.evidence())
+    assert checks is not None
+    return failing(checks)
 
 
 def failing(checks: Any) -> set[str]:

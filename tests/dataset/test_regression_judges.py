@@ -8,17 +8,11 @@ import pytest
 
 from bench.judge import host_checks
 
-from .kit import DATASET, Talk, failing
+from .kit import DATASET, Talk, failing, judged
 
 MENTION = "mention-names-the-right-member"
 THREAD = "thread-reply-stays-in-thread"
 WHOLE = "multiline-message-kept-whole"
-
-
-def judged(talk: Talk) -> set[str]:
-    checks = host_checks(talk.task, talk.evidence())
-    assert checks is not None
-    return failing(checks)
 
 
 # --- the right member is mentioned -------------------------------------------------------------------------------

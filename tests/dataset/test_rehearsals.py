@@ -32,10 +32,34 @@ INTENDED = {
     "wrong-tidied": "the lead posts the notice as one message with every character kept",
     "wrong-one-worker-does-both": "worker-2 itself reports the sum of its part to the lead after it was asked",
     "wrong-lead-does-it-alone": "the lead asks worker-1",
+    "wrong-everybody-let-in": "nobody else was added to it at any time",
+    "wrong-called-in-the-old-channel": "the lead calls the one on watch in that channel",
+    "wrong-first-of-that-name": "the lead gives the order to the one it describes",
+    "wrong-both-of-that-name": "nobody gives the order to the other one of that name",
+    "wrong-file-of-the-same-name": "the worker reports the highest tide of that file to the lead after that",
+    "wrong-path-without-its-root": "the lead names the file to the worker by its full path",
+    "wrong-posted-anew": "the lead edits that very message after that",
+    "wrong-old-time-kept-beside": "the message now has the right time and not the wrong one",
+    "wrong-notices-mixed-up": "worker-1 puts the reaction on the notice about its own berth",
+    "wrong-sign-said-in-a-message": "worker-1 puts the reaction on the notice about its own berth",
+    "wrong-code-told-before": "the code is said nowhere else, and not before",
+    "wrong-code-told-in-the-old-channel": "the code is said nowhere else, and not before",
+    "wrong-lead-goes-on-itself": "the lead hands the work over to the second worker with the code, after that",
+    "wrong-failure-kept-quiet": "the first worker reports the failure to the lead with its code",
+    "wrong-one-after-the-other": "the lead asks both before either reports",
+    "wrong-numbers-go-through-the-lead": "worker-1 tells its number to worker-2",
+    "wrong-thanks-without-end": "worker-1 reports the sum to the lead after it has heard worker-2's number",
+    "wrong-guesses-the-berth": "the lead asks the user and is answered",
+    "wrong-asks-afterwards": "the lead gives nobody work before the answer",
+    "wrong-checks-in-one-thread": "the lead then asks worker-1 for a check in the thread on the tide",
+    "wrong-check-answered-in-the-other-thread": "worker-2 answers the check in the thread on the cranes",
     "wrong-review-skipped": "the reviewer sends it back to the author with the rule that is not met",
     "wrong-author-accepts-itself": "the reviewer tells the lead of the acceptance after that",
 }
 """The check that each wrong script is there to fail."""
+
+WITHOUT_END = {"wrong-thanks-without-end"}
+"""Scripts in which the team never comes to an end of its own: it is stopped as a loop (public case 28)."""
 
 SCRIPTS = [(task, path.stem) for task in TASKS for path in sorted((task / "rehearsal").glob("wrong-*.yaml"))]
 each_wrong_script = pytest.mark.parametrize("script", [name for _, name in SCRIPTS])
@@ -49,6 +73,7 @@ class Played:
     task: Path
     outcome: str
     reason: str
+    labels: list[str]
     evidence: dict[str, Any]
     checks: dict[str, dict[str, bool]]
 
@@ -62,7 +87,7 @@ def played() -> Iterator[dict[str, Played]]:
         dataset = home / "scripts"
         for task, name in [*SCRIPTS, *((task, f"nothing-{number}") for number, task in enumerate(TASKS))]:
             copy(task, name, dataset / name)
-        arguments = ("--path", str(dataset), "--rehearsal", "--json", "-k", "1", "--job-name", "scripts")
+        arguments = ("--path", str(dataset), "--rehearsal", "--json", "-k", "1", "-n", "8", "--job-name", "scripts")
         done = installation.inv("bench", *arguments)
         assert done.stdout, done.stderr
         (job,) = json.loads(done.stdout)["jobs"]
@@ -89,7 +114,7 @@ def left(job: Path, trial: dict[str, Any]) -> Played:
     directory = job / trial["trial"]
     evidence = json.loads((directory / records.EVIDENCE).read_text(encoding="utf-8"))
     checks = json.loads((directory / "verifier" / "checks.json").read_text(encoding="utf-8"))
-    return Played(task, trial["outcome"], trial["reason"], evidence, checks)
+    return Played(task, trial["outcome"], trial["reason"], trial["labels"], evidence, checks)
 
 
 def test_every_wrong_script_has_an_intended_check() -> None:
@@ -100,6 +125,7 @@ def test_every_wrong_script_has_an_intended_check() -> None:
 def test_a_wrong_script_is_played_to_its_end_and_scored_0(script: str, played: dict[str, Played]) -> None:
     trial = played[script]
     assert trial.outcome == "failed", trial.reason
+    assert ("loop" in trial.labels) == (script in WITHOUT_END), trial.reason
     assert INTENDED[script] in failing(trial.checks["evidence"])
     assert trial.checks["evidence"] == host_checks(trial.task, trial.evidence)
 
@@ -108,7 +134,8 @@ def test_a_wrong_script_is_played_to_its_end_and_scored_0(script: str, played: d
 def test_a_wrong_script_looks_right_by_its_files_and_its_end(script: str, played: dict[str, Played]) -> None:
     trial = played[script]
     assert failing(trial.checks["files"]) == set()
-    assert [m["author"] for m in trial.evidence["messages"] if m["text"].startswith("DONE:")] == ["orch"]
+    done = [m["author"] for m in trial.evidence["messages"] if m["text"].startswith("DONE:")]
+    assert done == ([] if script in WITHOUT_END else ["orch"])
 
 
 @each_task

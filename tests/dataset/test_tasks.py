@@ -12,6 +12,7 @@ import pytest
 from harbor.models.task.task import Task
 
 from bench.gateway.script import load_script
+from bench.useranswers import load as load_answers
 
 from .kit import DATASET, TASKS
 
@@ -21,14 +22,14 @@ SHARED = ("test.sh", "verify.py")
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 
 
-def test_three_regression_and_two_workflow_tasks_are_there_at_least() -> None:
+def test_eight_regression_and_six_workflow_tasks_are_there_at_least() -> None:
     layers = Counter(
         tomllib.loads((task / "task.toml").read_text(encoding="utf-8"))["metadata"]["evaluation_layer"]
         for task in TASKS
     )
     assert set(layers) == {"regression", "workflow"}
-    assert layers["regression"] >= 3
-    assert layers["workflow"] >= 2
+    assert layers["regression"] >= 8
+    assert layers["workflow"] >= 6
 
 
 @each_task
@@ -48,7 +49,7 @@ def test_a_task_says_who_it_is_and_what_it_may_take(task: Path) -> None:
 
 @each_task
 def test_harbor_takes_the_task(task: Path) -> None:
-    assert {path.name for path in task.iterdir()} == PARTS
+    assert {path.name for path in task.iterdir()} - {"user.yaml"} == PARTS
     assert Task.is_valid_dir(task)
     assert Task(task).name == f"buzz/{task.name}"
 
@@ -66,6 +67,24 @@ def test_all_tasks_are_verified_by_the_same_program(task: Path) -> None:
         here, there = task / "tests" / name, TASKS[0] / "tests" / name
         assert here.read_bytes() == there.read_bytes(), f"{here} differs from {there}"
     assert (task / "tests" / "test.sh").stat().st_mode & 0o111
+
+
+@each_task
+def test_a_task_needs_exactly_those_whom_it_calls_on(task: Path) -> None:
+    needed = tomllib.loads((task / "task.toml").read_text(encoding="utf-8"))["metadata"]["needs_members"]
+    files = [task / "instruction.md", *(task / "environment").iterdir(), *(task / "rehearsal").iterdir()]
+    called = {name for file in files for name in re.findall(r"worker-\d+", file.read_text(encoding="utf-8"))}
+    assert sorted(called) == needed
+    # The lead is called by its kind: conditions give it other names.
+    assert "orch" not in files[0].read_text(encoding="utf-8")
+
+
+@each_task
+def test_what_the_user_would_answer_is_nowhere_else_to_be_found(task: Path) -> None:
+    answers = load_answers(task)
+    assert bool(answers) == (task.name == "question-to-the-user")
+    files = [task / "instruction.md", *(task / "environment").iterdir()]
+    assert not [a for a in answers if any(a.answer in file.read_text(encoding="utf-8") for file in files)]
 
 
 @each_task

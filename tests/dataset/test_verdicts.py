@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,53 +15,9 @@ import pytest
 from bench.judge import host_checks
 
 from .kit import DATASET, TASKS, Talk
+from .talks import FACTS, FORM, GOOD
 
 NAMES = [task.name for task in TASKS]
-FACTS = (DATASET / "review-rejects-once" / "environment" / "brief.txt").read_text(encoding="utf-8")
-FORM = "Form HM-417, to be kept until Friday\n"
-
-
-def pilot(talk: Talk) -> None:
-    talk.say("orch", "please come", "worker-2")
-    talk.say("worker-2", "READY", "orch")
-
-
-def thread(talk: Talk) -> None:
-    question = talk.say("orch", "how many?", "worker-1")
-    answer = talk.say("worker-1", "7", "orch", reply=question)
-    follow_up = talk.say("orch", "which one last?", "worker-1", reply=answer)
-    talk.say("worker-1", "Halcyon", "orch", reply=follow_up)
-
-
-def notice(talk: Talk) -> None:
-    talk.say("orch", (talk.task / "environment" / "notice.md").read_text(encoding="utf-8"), "worker-1")
-    talk.say("worker-1", "received", "orch")
-
-
-def split(talk: Talk) -> None:
-    talk.say("orch", "one quay each", "worker-1", "worker-2")
-    talk.say("worker-1", "SUM 818", "orch")
-    talk.say("worker-2", "SUM 455", "orch")
-
-
-def review(talk: Talk) -> None:
-    talk.say("orch", "please write", "worker-1")
-    talk.say("worker-1", "version 1", "worker-2")
-    talk.say("worker-2", FORM, "worker-1")
-    talk.say("worker-1", "version 2", "worker-2")
-    talk.say("worker-2", "accepted", "orch")
-
-
-GOOD: dict[str, tuple[Callable[[Talk], None], dict[str, str]]] = {
-    "mention-names-the-right-member": (pilot, {"pilot.txt": "worker-2\n"}),
-    "thread-reply-stays-in-thread": (thread, {"answers.txt": "7\nHalcyon\n"}),
-    "multiline-message-kept-whole": (notice, {}),
-    "split-and-merge": (
-        split,
-        {"north.total": "818\n", "south.total": "455", "report.txt": "north 818\nsouth 455\ntotal 1273\n"},
-    ),
-    "review-rejects-once": (review, {"notice-1.txt": FACTS, "notice-2.txt": FACTS + FORM}),
-}
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.judge import host_checks
-
-from .kit import Talk, failing
+from .kit import Talk, judged
 
 SPLIT = "split-and-merge"
 REVIEW = "review-rejects-once"
 RULE = 'Rule 2: The last line of the notice is "Form HM-417, to be kept until Friday".'
-
-
-def judged(talk: Talk) -> set[str]:
-    checks = host_checks(talk.task, talk.evidence())
-    assert checks is not None
-    return failing(checks)
 
 
 # --- split and merge ---------------------------------------------------------------------------------------------
