@@ -17,7 +17,8 @@ from tests.gateway.upstream import KEY, sha256
 
 type Fate = Literal["whole", "broken off", "cut short", "failed"]
 
-DECK: tuple[Fate, ...] = (*(["whole"] * 12), "broken off", "cut short", "failed")
+WHOLE: Fate = "whole"
+DECK: tuple[Fate, ...] = (*[WHOLE] * 12, "broken off", "cut short", "failed")
 """Fates are dealt, so that a short run has all of them."""
 
 LONGEST_THOUGHT_S = 0.02
