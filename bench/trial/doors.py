@@ -59,16 +59,17 @@ async def _answers(address: str, port: int) -> bool:
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    ends = [writer]
     try:
         inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, port)
-    except OSError:
-        writer.close()
-        return
-    try:
+        ends.append(inner_writer)
         await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))
+    except OSError:
+        pass  # nobody listens there any more: the door's own client sees its connection closed
     finally:
-        for each in (writer, inner_writer):
-            each.close()
+        for end in ends:
+            end.close()
+        await asyncio.gather(*(end.wait_closed() for end in ends), return_exceptions=True)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
