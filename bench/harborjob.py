@@ -83,7 +83,7 @@ def _environment(plan: Plan, job: JobPlan) -> dict[str, Any]:
     if plan.environment == "sandbox":
         return {"import_path": SANDBOX, "kwargs": kwargs}
     given = plan.extras.config.get("environment", {}).get("extra_docker_compose", [])
-    laid_over = [*given, *overlays(plan, job)]
+    laid_over = [*given, *overlays(plan)]
     return {
         "type": plan.environment,
         **overrides(plan),
@@ -105,17 +105,15 @@ def mounts(plan: Plan) -> list[dict[str, Any]]:
     return [*given, *({"type": "bind", **way, "read_only": True} for way in ways)]
 
 
-def overlays(plan: Plan, job: JobPlan) -> list[str]:
+def overlays(plan: Plan) -> list[str]:
     """The Compose files that are laid over each trial's container in Docker.
 
-    A task whose network is restricted shares that of Harbor's guard, and can have no names of its own in it.
+    Only real agents need a name for the host there. A task whose network is restricted has none to give it to, but the
+    plan refuses those for real agents.
     """
     if plan.environment != "docker":
         return []
-    names = ["trial.yaml"]
-    restricted = any(mode not in (None, "public") for task in job.tasks for mode in task.network_modes)
-    if plan.needs_agents and not restricted:
-        names.append("trial-host.yaml")
+    names = ["trial.yaml", *(["trial-host.yaml"] if plan.needs_agents else [])]
     return [str(ROOT / "compose" / name) for name in names]
 
 
@@ -180,7 +178,7 @@ def harbor_arguments(plan: Plan, job: JobPlan) -> list[str]:
     arguments += ["-e", SANDBOX if plan.environment == "sandbox" else plan.environment]
     for name, value in environment_kwargs(plan, job).items():
         arguments += ["--ek", f"{name}={json.dumps(value)}"]
-    for path in overlays(plan, job):
+    for path in overlays(plan):
         arguments += ["--extra-docker-compose", path]
     if mounts(plan):
         arguments += ["--mounts", json.dumps(mounts(plan))]
