@@ -185,7 +185,7 @@ def _key(source: Source, image: str, triple: str) -> str:
     from bench.xbuild import forwarder
     from bench.xbuild.container import SCRIPT
 
-    ours = [path.read_text(encoding="utf-8") for path in (forwarder.SOURCE, SCRIPT)]
+    ours = [*forwarder.sources(), SCRIPT.read_text(encoding="utf-8")]
     return hashlib.sha256(json.dumps([source.digest, *ours, forwarder.OPTIONS, image, triple]).encode()).hexdigest()
 
 

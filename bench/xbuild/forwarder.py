@@ -15,6 +15,11 @@ OPTIONS = ("--edition", "2021", "-O", "-C", "strip=symbols", "-C", "target-featu
 """Of rustc, on every target: it must run in any image, and symbols would make what a trial uploads larger by MBs."""
 
 
+def sources() -> list[str]:
+    """The texts that it is made of: what changes when it does."""
+    return [path.read_text(encoding="utf-8") for path in sorted(SOURCE.parent.glob("*.rs"))]
+
+
 def build_here(directory: Path) -> Path:
     """Compile it into the directory; its path. Raises MachineLacks without rustc, BuzzbenchError where that fails."""
     if shutil.which("rustc") is None:
