@@ -29,6 +29,9 @@ FAULT_FILE = "buzzbench-fault.json"
 """Beside a trial's result.json: a fault that was seen after the agents' part, {`kind`, `reason`}."""
 
 
+_usable: set[Path] = set()
+
+
 class EnvironmentUnusable(BuzzbenchError):
     """No work can be done in the task's environment, whoever does it."""
 
@@ -40,14 +43,17 @@ class EngineGone(BuzzbenchError):
 async def check_usable(environment: BaseEnvironment) -> None:
     """See that a command runs where the task has its working directory, and that logs can be written.
 
-    Raises EnvironmentUnusable. Our own sandbox is not asked: it is made so.
+    Raises EnvironmentUnusable. Asked once for a task and process: its attempts are alike. Our own sandbox is not asked, it
+    is made so.
     """
-    if environment.type() == "sandbox":
+    task = environment.environment_dir
+    if environment.type() == "sandbox" or task in _usable:
         return
     result = await environment.exec(PROBE, user="root", timeout_sec=PROBE_S)
     if result.return_code:
         said = engine.last_line(f"{result.stdout or ''}\n{result.stderr or ''}") or "it said nothing"
         raise EnvironmentUnusable(f"no work can be done in it (exit code {result.return_code}): {said}")
+    _usable.add(task)
 
 
 class Watched:

@@ -30,7 +30,7 @@ def test_a_job_for_one_elsewhere_is_a_job_of_harbors(tmp_path: Path, name: str) 
     (job,) = plan.jobs
     config = JobConfig.model_validate(job_config(plan, job))
     assert config.environment.type == EnvironmentType(name)
-    assert overlays(plan, job) == []
+    assert overlays(plan) == []
     assert plan.stack == "embedded"
 
 
@@ -60,14 +60,11 @@ def test_in_docker_the_overlays_are_the_projects_own_files(tmp_path: Path) -> No
     assert config.environment.extra_docker_compose == [ROOT / "compose" / "trial.yaml"]
 
 
-def test_real_agents_are_told_of_the_host_but_not_where_the_network_is_guarded(tmp_path: Path) -> None:
+def test_real_agents_in_docker_are_told_where_the_host_is(tmp_path: Path) -> None:
     home = project(tmp_path)
     home.task("a")
-    home.task("b", more='[verifier]\nnetwork_mode = "no-network"\n')
-    real = home.team()
-    for member in real["roster"]:
+    team = home.team()
+    for member in team["roster"]:
         member["harness"] = "buzz-agent"
-    manifest = home.manifest(real)
-    for name, expected in (("a", ["trial.yaml", "trial-host.yaml"]), ("b", ["trial.yaml"])):
-        plan = home.plan(environment="docker", include=(name,), manifest=manifest, rehearsal=False)
-        assert [Path(path).name for path in overlays(plan, plan.jobs[0])] == expected
+    plan = home.plan(environment="docker", manifest=home.manifest(team), rehearsal=False)
+    assert [Path(path).name for path in overlays(plan)] == ["trial.yaml", "trial-host.yaml"]
