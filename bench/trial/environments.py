@@ -43,8 +43,8 @@ class EngineGone(BuzzbenchError):
 async def check_usable(environment: BaseEnvironment) -> None:
     """See that a command runs where the task has its working directory, and that logs can be written.
 
-    Raises EnvironmentUnusable. Asked once for a task and process: its attempts are alike. Our own sandbox is not asked, it
-    is made so.
+    Raises EnvironmentUnusable. Asked once for a task and process, since its attempts are alike. Our own sandbox is not
+    asked: it is made so.
     """
     task = environment.environment_dir
     if environment.type() == "sandbox" or task in _usable:
