@@ -43,6 +43,13 @@ class Endpoint:
     dialect: Dialect
     base_url: str | None
     api_key_env: str | None = None
+    rehearsed: bool = False
+    """Of a replay: whether it was a script that was recorded."""
+
+    @property
+    def is_scripted(self) -> bool:
+        """Whether a script answers, now or when it was recorded: it has no need of reminders, and takes no time."""
+        return self.provider == "scripted" or self.rehearsed
 
 
 def for_team(names: Collection[str], path: Path, *, rehearsal: bool) -> dict[str, Endpoint]:
@@ -65,14 +72,15 @@ def of_cassette(names: Collection[str], path: Path) -> dict[str, Endpoint]:
     """The endpoints that a roster names, as a cassette plays them. Raises InvalidInput; needs no key and no file."""
     from bench.gateway.cassette import read_header
 
-    known = read_header(path).endpoints
+    header = read_header(path)
+    known, rehearsed = header.endpoints, header.rehearsal is not None
     listed = ", ".join(sorted(known))
     raise_problems(
         Problem(faults.shown(path), f"no endpoint {name}, which the manifest names; recorded were {listed}")
         for name in names
         if name not in known
     )
-    return {name: Endpoint(name, "replay", known[name], None) for name in names}
+    return {name: Endpoint(name, "replay", known[name], None, rehearsed=rehearsed) for name in names}
 
 
 def _scripted(name: str, dialect: Dialect) -> Endpoint:

@@ -60,6 +60,7 @@ class Tokens:
         return (self.input, self.cache_read, self.cache_write, self.output)
 
 
+FREE = Price(0, 0, 0, 0)
 UNKNOWN = Tokens(None, None, None, None)
 NONE_USED = Tokens(0, 0, 0, 0)
 

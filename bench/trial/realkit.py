@@ -46,7 +46,7 @@ def _files(seat: Seat, stage: Stage, cast: Cast, grant: Grant, routes: kit.Route
         environ.Login(seat.key.secret, seat.auth_tag, grant.token),
         environ.Place(routes.relay_url, kit.INSIDE, INSIDE),
         dialect=endpoint.dialect,
-        in_order=endpoint.provider == "scripted",
+        in_order=endpoint.is_scripted,
     )
     told = prompt.system(
         agent,

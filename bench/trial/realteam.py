@@ -59,7 +59,7 @@ class RealTeam:
         self._stage, self._room, self._grants, self._meter, self._timings = stage, room, grants, meter, timings
         self._bringing, self._crew = bringing, crew_in(stage)
         self._calls = Calls(stage.receipts, room.cast.trial)
-        scripted = any(e.provider == "scripted" for e in stage.session.endpoints.values())
+        scripted = any(e.is_scripted for e in stage.session.endpoints.values())
         self._scripted = scripted
         self._nudges_left = 0 if scripted else 1
         self._signs = Signs(asyncio.get_running_loop().time, SCRIPTED_QUIET_S if scripted else QUIET_S)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +127,7 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
     from bench.gateway.cassette import FILE_NAME as CASSETTE
     from bench.gateway.client import Lease
     from bench.gateway.protocol import Endpoint, Recording, Registration
-    from bench.prices import sheet_sha256
+    from bench.prices import FREE, sheet_sha256
     from bench.stack import jobs
 
     condition = terms.condition()
@@ -152,6 +153,9 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
             replay=str(terms.replay.absolute()) if terms.replay else None,
         )
     )
+    if terms.replay:
+        # What a cassette answers costs nothing; the gateway has the prices, for caps to bite as they did.
+        condition = replace(condition, prices=dict.fromkeys(condition.prices, FREE))
     http = await resources.enter_async_context(open_session())
     doors = Doors()
     resources.push_async_callback(doors.close)

@@ -56,7 +56,7 @@ class Team:
             seat.agent.name: self._seat(seat, grants[seat.agent.name], environment, workdir, meter)
             for seat in room.cast.seats
         }
-        self._nudges_left = 0 if any(e.provider == "scripted" for e in session.endpoints.values()) else 1
+        self._nudges_left = 0 if any(e.is_scripted for e in session.endpoints.values()) else 1
         self._running: dict[asyncio.Task[None], str] = {}
 
     def _seat(

@@ -100,6 +100,8 @@ async def test_models_are_played_without_their_key_their_api_and_their_slowness(
     assert words(again) == words(first)
     assert len(upstream.asked) == asked
     assert (first.context.cost_usd > 0, again.context.cost_usd) == (True, 0)
+    trajectory = json.loads((again.directory / "agent" / "trajectory.json").read_text())
+    assert trajectory["final_metrics"]["total_cost_usd"] == 0
 
 
 async def test_another_task_is_no_trial_and_the_first_difference_is_told(bench: Bench, tmp_path: Path) -> None:
