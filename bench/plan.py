@@ -72,7 +72,7 @@ class Options:
     dry_run: bool = False
     json: bool = False
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     root: Path = ROOT
 
 
