@@ -165,3 +165,15 @@ async def test_a_cassette_that_lacks_the_teams_endpoint_is_refused(bench: Bench,
             HealthcheckError, match="no endpoint lead, which the manifest names; recorded were scripted"
         ):
             await replayed(bench, bench.task("other"), tmp_path / "tape", **terms)
+
+
+@pytest.mark.slow
+async def test_real_agents_are_played_too(real: Any, tmp_path: Path) -> None:
+    """Their prompts tell times, and their tools how long each command took."""
+    task = real.bench.task("real")
+    first = await recorded(await real.trial(task, record=True), tmp_path / "tape")
+    again = await real.trial(task, rehearsal=None, replay=str(tmp_path / "tape"))
+    await again.run()
+    assert again.facts["ended"] == first.facts["ended"] == "done"
+    assert calls(again) == calls(first)
+    assert words(again) == words(first)
