@@ -53,6 +53,8 @@ class Task:
     """What environment, agent and verifier declare as `network_mode`; None where unsaid."""
     users: tuple[str | int | None, ...] = ()
     """The users that agent and verifier run as; None where unsaid."""
+    n_steps: int = 0
+    """How many `[[steps]]` it has; 0 for an ordinary task."""
     has_solution: bool = False
     """Whether Harbor's oracle finds one: for the task, or for each of its steps."""
     problems: tuple[Problem, ...] = ()
@@ -133,6 +135,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         verifier_environment=_table(values, "verifier").get("environment"),
         network_modes=(_network(values), *(_get(values, phase, "network_mode") for phase in ("agent", "verifier"))),
         users=tuple(_get(values, phase, "user") for phase in ("agent", "verifier")),
+        n_steps=len(steps) if isinstance(steps := values.get("steps"), list) else 0,
         has_solution=_has_solution(directory, values),
         problems=tuple(problems),
     )

@@ -152,6 +152,7 @@ def make(options: Options) -> Plan:
         faults += checks.real_agent_problems(tasks, condition, environment, modelless=modelless)
         faults += checks.deadline_problems(tasks, condition, harbors.config)
         faults += checks.member_problems(tasks, condition)
+        faults += checks.team_problems(tasks, condition)
         if rehearsal:
             faults += checks.script_problems(tasks, rehearsal, condition)
     if options.agent == "oracle":

@@ -70,6 +70,21 @@ def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Pro
         yield Problem(condition.name, what, "take another --manifest, or leave them out with -x")
 
 
+def team_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
+    """What Harbor's format allows and a team can't do yet: refused by name, rather than measured as something else."""
+    if not condition.agents:
+        return
+    kinds = {
+        "have several steps, and a team plays one": [task for task in tasks if task.n_steps],
+        "bring MCP servers, which no member is given": [task for task in tasks if task.environment.get("mcp_servers")],
+        "bring skills, which no member is given": [task for task in tasks if task.environment.get("skills_dir")],
+    }
+    for what, bringing in kinds.items():
+        if bringing:
+            names = _listed([task.directory.name for task in bringing])
+            yield Problem("", f"these tasks {what}: {names}", "leave them out with -x")
+
+
 def script_problems(tasks: Sequence[Task], script: str, condition: Condition) -> Iterator[Problem]:
     """Tasks without the script, scripts with faults, and scripts that are not for this roster."""
     from bench.gateway.script import load_script

@@ -365,3 +365,20 @@ def test_planning_imports_nothing_that_is_slow() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert ran.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('[[steps]]\nname = "one"\n', "these tasks have several steps, and a team plays one: odd"),
+        (
+            '[[environment.mcp_servers]]\nname = "m"\ntransport = "sse"\nurl = "http://localhost/"\n',
+            "these tasks bring MCP servers, which no member is given: odd",
+        ),
+        ('[environment]\nskills_dir = "/skills"\n', "these tasks bring skills, which no member is given: odd"),
+    ],
+)
+def test_what_a_team_cannot_do_yet_is_refused_by_name(both: Project, more: str, said: str) -> None:
+    both.task("odd", more=more)
+    assert f"{said}; leave them out with -x" in refused(both)
+    assert both.plan(exclude=("odd",)).rehearsal == "good"

@@ -355,9 +355,3 @@ def test_status_is_shown_for_people_and_for_programs(
     embedded.down(settings)
     status.status(settings, as_json=False)
     assert capsys.readouterr().out.splitlines()[-1] == "the stack is down; `inv up` starts it"
-
-
-def test_the_production_stack_is_not_there_yet(new: Settings) -> None:
-    state = keys.ensure(new.state_dir)
-    with pytest.raises(MachineLacks, match="--stack compose: this version can't run it yet; use `--stack embedded`"):
-        up.up(new, state, "compose", fresh=False)
