@@ -16,7 +16,7 @@ import pytest
 from bench import records
 from bench.judge import host_checks
 
-from ..pipeline import new_installation, remove
+from ..pipeline import Installation, new_installation, remove
 from .kit import TASKS, failing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -79,21 +79,25 @@ class Played:
 
 
 @pytest.fixture(scope="module")
-def played() -> Iterator[dict[str, Played]]:
-    """All in one job: copies of the tasks, each with one wrong script, or one that does nothing, as its good one."""
-    home = Path(tempfile.mkdtemp(prefix="bzb-scripts-"))
-    installation = new_installation(home)
+def installation() -> Iterator[Installation]:
+    installation = new_installation(Path(tempfile.mkdtemp(prefix="bzb-scripts-")))
     try:
-        dataset = home / "scripts"
-        for task, name in [*SCRIPTS, *((task, f"nothing-{number}") for number, task in enumerate(TASKS))]:
-            copy(task, name, dataset / name)
-        arguments = ("--path", str(dataset), "--rehearsal", "--json", "-k", "1", "-n", "8", "--job-name", "scripts")
-        done = installation.inv("bench", *arguments)
-        assert done.stdout, done.stderr
-        (job,) = json.loads(done.stdout)["jobs"]
-        yield {trial["task"].removeprefix("buzz/"): left(Path(job["directory"]), trial) for trial in job["trials"]}
+        yield installation
     finally:
         remove(installation)
+
+
+@pytest.fixture(scope="module")
+def played(installation: Installation) -> dict[str, Played]:
+    """All in one job: copies of the tasks, each with one wrong script, or one that does nothing, as its good one."""
+    dataset = installation.home / "scripts"
+    for task, name in [*SCRIPTS, *((task, f"nothing-{number}") for number, task in enumerate(TASKS))]:
+        copy(task, name, dataset / name)
+    arguments = ("--path", str(dataset), "--rehearsal", "--json", "-k", "1", "-n", "8", "--job-name", "scripts")
+    done = installation.inv("bench", *arguments)
+    assert done.stdout, done.stderr
+    (job,) = json.loads(done.stdout)["jobs"]
+    return {trial["task"].removeprefix("buzz/"): left(Path(job["directory"]), trial) for trial in job["trials"]}
 
 
 def copy(task: Path, name: str, directory: Path) -> None:
@@ -143,3 +147,10 @@ def test_doing_nothing_is_scored_0(task: Path, played: dict[str, Played]) -> Non
     trial = played[f"nothing-{TASKS.index(task)}"]
     assert trial.outcome == "failed", trial.reason
     assert not any(trial.checks["files"].values())
+
+
+def test_a_pair_plays_a_task_that_needs_one_worker(installation: Installation) -> None:
+    pair = ("--manifest", "manifests/builtin-pair.yaml", "-i", "question-to-the-user", "-k", "1")
+    code, job = installation.rehearse(*pair, "--job-name", "pair")
+    assert code == 0
+    assert [(trial["task"], trial["outcome"]) for trial in job["trials"]] == [("buzz/question-to-the-user", "passed")]
