@@ -229,8 +229,11 @@ def ran(model: Model) -> Iterator[Ran]:
         ) as caller:
             watch = Watch(caller.pid, installation.home)
             watch.start()
-            shown, said = caller.communicate(timeout=110)
-            watch.end()
+            try:
+                shown, said = caller.communicate(timeout=120)
+            finally:
+                caller.kill()
+                watch.end()
         assert caller.returncode == 0, said
         yield Ran(installation, Path(json.loads(shown)["jobs"][0]["directory"]), shown + said, watch)
     finally:

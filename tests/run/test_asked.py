@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import planrecord
+from bench import commands, planrecord
 from bench.errors import InvalidInput
 from bench.plan import Plan
 from bench.run import asked
@@ -105,3 +106,23 @@ def test_a_damaged_plan_cannot_be_resumed(planned: Callable[..., Plan], tmp_path
     (plan.jobs[0].directory / planrecord.FILE_NAME).write_text("{")
     with pytest.raises(InvalidInput, match=r"buzzbench-plan.json: is damaged .*; restore it, or run under another"):
         planned(resume="mine")
+
+
+def test_once_planned_a_job_alone_has_its_keys(
+    planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CANARY", "sk-canary")
+    endpoints = tmp_path / "endpoints.json"
+    endpoint = {"provider": "anthropic", "api_key_env": "CANARY"}
+    endpoints.write_text(json.dumps({"claude-sonnet-4-6": endpoint, "claude-haiku-4-5": endpoint}))
+    given = {
+        "path": DATASET,
+        "manifest": str(ROOT / "manifests" / "builtin-lead-two-workers.yaml"),
+        "endpoint_config": str(endpoints),
+        "environment": "sandbox",
+        "dry_run": True,
+    }
+    commands.check_bench(**given)
+    assert "CANARY" not in os.environ
+    plan = planned(**given)
+    assert [plan.options.environ[name] for name in plan.key_variables] == ["sk-canary"]

@@ -57,6 +57,17 @@ def test_the_data_stay_the_callers(postgres_server: Postgres) -> None:
     assert postgres_server.data_dir.stat().st_mode & 0o777 == 0o700
 
 
+def test_it_has_nothing_of_the_callers_environment(new_server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary")
+    new_server.ensure()
+    process = new_server.process()
+    assert process
+    environment = Path(f"/proc/{process.pid}/environ")
+    if not environment.exists():
+        pytest.skip("no /proc on this system")
+    assert b"sk-canary" not in environment.read_bytes()
+
+
 def test_a_second_call_adopts_the_running_server(server: Postgres) -> None:
     first = server.ensure()
     assert server.ensure() == first
