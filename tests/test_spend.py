@@ -161,6 +161,17 @@ def test_a_call_with_two_receipts_counts_once_by_the_later(job: Path) -> None:
     assert read(job).total.spend.cost_usd_micros == 2
 
 
+def test_a_call_under_way_is_unknown_until_it_has_ended(job: Path) -> None:
+    """Its first receipt is written before it goes out, with the bound that caps count."""
+    write(job, unknown(call_id="one", charged=900) | {"outcome": "open"})
+    books = Books(job)
+    before = books.read(running=True)
+    assert (before.total.spend.unknown_calls, before.total.charged_usd_micros) == (1, 900)
+    write(job, receipt(call_id="one", cost=3))
+    after = books.read(running=True)
+    assert (after.total.spend.calls, after.total.spend.unknown_calls, after.total.charged_usd_micros) == (1, 0, 3)
+
+
 def test_caps_are_shown_nearest_first_with_what_was_charged(job: Path) -> None:
     write(job, receipt(), receipt(), unknown(charged=700), receipt("alpha__2"))
     found = read(job)

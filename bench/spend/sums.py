@@ -7,51 +7,20 @@ found.total.spend.cost_usd_micros
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from bench import planrecord
-from bench.costs import NOTHING, Spend
 from bench.manifest import Limits
 from bench.planrecord import JobPlanRecord
 from bench.records import JOURNAL, RECEIPTS
+from bench.spend.tally import Tally, Used
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, AttemptStarted, Journal, TrialEnded
 
-type Receipt = Mapping[str, Any]
-
 UNITS = ("usd_micros", "tokens", "calls")
-
-
-@dataclass(frozen=True)
-class Used:
-    """What calls used. `refused` never went out. `charged_*` is what caps count: None where a call had no bound."""
-
-    spend: Spend = NOTHING
-    refused: int = 0
-    charged_usd_micros: int | None = 0
-    charged_tokens: int | None = 0
-
-    def plus(self, receipt: Receipt) -> Used:
-        """With one more receipt."""
-        if receipt.get("outcome") == "refused":
-            return replace(self, refused=self.refused + 1)
-        return Used(
-            self.spend.plus(receipt),
-            self.refused,
-            _sum(self.charged_usd_micros, receipt.get("charged_usd_micros")),
-            _sum(self.charged_tokens, receipt.get("charged_tokens")),
-        )
-
-    def charged(self, unit: str) -> int | None:
-        """What counts against a cap in that unit."""
-        return {
-            "usd_micros": self.charged_usd_micros,
-            "tokens": self.charged_tokens,
-            "calls": self.spend.calls,
-        }[unit]
 
 
 @dataclass(frozen=True)
@@ -112,9 +81,10 @@ class Books:
     """A job's receipts as they come: a second `read` takes in what was added since. Call ids count once, the last."""
 
     directory: Path
-    _receipts: dict[str, Receipt] = field(default_factory=dict)
+    _tally: Tally = field(default_factory=Tally)
     _offset: int = 0
     _warnings: list[str] = field(default_factory=list)
+    _self_reports: dict[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def read(self, *, running: bool = False) -> JobSpend:
         """The job as its files have it now. What can't be read is named in `warnings`."""
@@ -123,16 +93,15 @@ class Books:
         plan = planrecord.read(self.directory, warnings)
         book = journal.read(self.directory / JOURNAL)
         roles = {seat.name: seat.role for seat in plan.roster} | {seat.member: seat.role for seat in plan.roster}
-        receipts = tuple(self._receipts.values())
-        trials = self._trials(receipts, book)
+        trials = self._trials(book)
         return JobSpend(
             directory=self.directory,
             plan=plan,
             running=running,
-            total=_added(receipts, lambda _: "").get("", Used()),
-            agents=_added(receipts, lambda r: str(r.get("agent"))),
-            roles=_added(receipts, lambda r: roles.get(str(r.get("agent"))) or roles.get(str(r.get("member"))) or "?"),
-            models=_added(receipts, lambda r: str(r.get("model") or "none named")),
+            total=self._tally.by().get((), Used()),
+            agents=_named(self._tally.by("agent")),
+            roles=_named(self._tally.by("agent", "member", name=lambda key: (_role(roles, *key),))),
+            models=_named(self._tally.by("model")),
             trials=trials,
             caps=tuple(sorted(_caps(plan, trials), key=lambda cap: -(cap.part or 0))),
             planned_trials=len(plan.directories) * plan.attempts or None,
@@ -150,25 +119,14 @@ class Books:
             return
         whole = data.rfind(b"\n") + 1 if running else len(data)
         for line in data[:whole].splitlines():
-            self._take(path, line)
+            if line.strip() and not self._tally.take(line):
+                self._warnings.append(f"{path}: a line that is no JSON object (cut off?), passed over")
         self._offset += whole
 
-    def _take(self, path: Path, line: bytes) -> None:
-        if not line.strip():
-            return
-        try:
-            receipt = json.loads(line)
-        except ValueError:
-            receipt = None
-        if not isinstance(receipt, dict):
-            self._warnings.append(f"{path}: a line that is no JSON object (cut off?), passed over")
-            return
-        self._receipts[str(receipt.get("call_id") or len(self._receipts))] = receipt
-
-    def _trials(self, receipts: Iterable[Receipt], book: Journal) -> dict[str, TrialSpend]:
-        used = _added(receipts, lambda r: str(r.get("trial")))
+    def _trials(self, book: Journal) -> dict[str, TrialSpend]:
+        used = _named(self._tally.by("trial"))
         agents: dict[str, dict[str, Used]] = {}
-        for (trial, agent), sums in _added(receipts, lambda r: (str(r.get("trial")), str(r.get("agent")))).items():
+        for (trial, agent), sums in self._tally.by("trial", "agent").items():
             agents.setdefault(trial, {})[agent] = sums
         states = _states(book)
         found = {}
@@ -179,9 +137,25 @@ class Books:
                 state=states.get(name, "?"),
                 used=used.get(name, Used()),
                 agents=agents.get(name, {}),
-                self_report=_self_report(self.directory / name / "result.json"),
+                self_report=self._self_report(name, states.get(name, "?")),
             )
         return found
+
+    def _self_report(self, trial: str, state: str) -> Mapping[str, Mapping[str, Any]]:
+        """What a trial's agents said, read once it has ended."""
+        if state == "running":
+            return {}
+        if trial not in self._self_reports:
+            self._self_reports[trial] = _self_report(self.directory / trial / "result.json")
+        return self._self_reports[trial]
+
+
+def _named(groups: Mapping[tuple[str, ...], Used]) -> dict[str, Used]:
+    return {name: used for (name,), used in groups.items()}
+
+
+def _role(roles: Mapping[str, str], agent: str, member: str) -> str:
+    return roles.get(agent) or roles.get(member) or "?"
 
 
 def _states(book: Journal) -> dict[str, str]:
@@ -196,14 +170,6 @@ def _states(book: Journal) -> dict[str, str]:
             case AttemptReplaced():
                 states[entry.trial] = "replaced"
     return states
-
-
-def _added[K](receipts: Iterable[Receipt], key: Callable[[Receipt], K]) -> dict[K, Used]:
-    sums: dict[K, Used] = {}
-    for receipt in receipts:
-        name = key(receipt)
-        sums[name] = sums.get(name, Used()).plus(receipt)
-    return dict(sorted(sums.items(), key=lambda item: str(item[0])))
 
 
 def _caps(plan: JobPlanRecord, trials: Mapping[str, TrialSpend]) -> Iterable[Cap]:
@@ -227,7 +193,3 @@ def _self_report(result: Path) -> Mapping[str, Mapping[str, Any]]:
         return {str(name): facts for name, facts in told.items() if isinstance(facts, dict)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-
-
-def _sum(so_far: int | None, more: Any) -> int | None:
-    return so_far + more if so_far is not None and isinstance(more, int) else None

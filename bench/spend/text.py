@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.costs import TOKEN_CLASSES, usd
-from bench.spend.sums import Cap, JobSpend, TrialSpend, Used
+from bench.spend.sums import Cap, JobSpend, TrialSpend
+from bench.spend.tally import Used
 
 MOST_TRIALS, MOST_CAPS = 20, 5
 """How many are shown to people: the dearest, and the nearest. Programs get all."""
