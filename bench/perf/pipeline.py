@@ -33,9 +33,10 @@ THINK_S = (0.15, 0.45)
 
 @dataclass(frozen=True)
 class Run:
-    """One finished `inv bench`: wall seconds, the largest process of its tree in bytes, and its job."""
+    """One finished `inv bench`: wall seconds, its tree's CPU seconds, its largest process in bytes, and its job."""
 
     wall_s: float
+    cpu_s: float
     max_rss_bytes: int
     began: float
     directory: Path
@@ -71,17 +72,17 @@ class Bench:
         name = f"perf-{self._jobs}"
         began = time.time()
         clock = time.perf_counter()
-        rss = self._run(
+        cpu_s, rss = self._run(
             [str(ROOT / "inv"), "bench", "--path", str(path), "--rehearsal", "--job-name", name, *arguments]
         )
-        run = Run(time.perf_counter() - clock, rss, began, self._home / "jobs" / name)
+        run = Run(time.perf_counter() - clock, cpu_s, rss, began, self._home / "jobs" / name)
         job = records.read_job(run.directory)
         if not job.complete or job.counts["failed"]:
             raise BuzzbenchError(f"not every trial passed: {job.counts}, {job.missing} missing", where=name)
         return run
 
-    def _run(self, command: list[str]) -> int:
-        """Bytes of the largest process of the command's tree. Raises BuzzbenchError where it fails."""
+    def _run(self, command: list[str]) -> tuple[float, int]:
+        """(CPU seconds of the command's tree, bytes of its largest process). Raises BuzzbenchError where it fails."""
         with tempfile.TemporaryFile() as said:
             process = subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=said, stderr=said)
             _, status, usage = os.wait4(process.pid, 0)
@@ -91,7 +92,7 @@ class Bench:
                 raise BuzzbenchError(
                     f"ended with {process.returncode}:\n{said.read().decode(errors='replace')}", where=command[1]
                 )
-        return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _free_ports(count: int) -> list[int]:
@@ -157,7 +158,7 @@ def done() -> Iterator[Figure]:
     with installation() as bench, tempfile.TemporaryDirectory() as home:
         task = _paced_task(Path(home))
         runs = [bench.rehearse(task, "-k", "8", "-n", "8") for _ in range(4)]
-        delays = [delay for run in runs for delay in _done_delays_ms(bench, run)]
+        delays = [delay for run in runs for delay in done_delays_ms(bench, run)]
     name = "DONE: accepted -> seen, 8 trials at once"
     yield Figure(f"{name}, p50", quantile(delays, 0.50), "ms", 10.0, note=f"n={len(delays)}")
     yield Figure(f"{name}, p99", quantile(delays, 0.99), "ms", 50.0)
@@ -176,7 +177,7 @@ def _paced_task(home: Path) -> Path:
     return task
 
 
-def _done_delays_ms(bench: Bench, run: Run) -> list[float]:
+def done_delays_ms(bench: Bench, run: Run) -> list[float]:
     """Milliseconds from the relay's receiving of each trial's `DONE:` (before its commit) to the trial's seeing it."""
     import psycopg
 

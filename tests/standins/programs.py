@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import zipapp
 from pathlib import Path
 
@@ -18,3 +19,7 @@ def make(directory: Path) -> Path:
     for name in NAMES[1:]:
         shutil.copy(first, directory / name)
     return directory
+
+
+if __name__ == "__main__":
+    print(make(Path(sys.argv[1])))
