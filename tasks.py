@@ -16,6 +16,10 @@ sys.dont_write_bytecode = False
 # pydantic would look through every installed package for plugins of its own: 12 ms, and there are none.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
+from bench.garbage import collect_seldom  # noqa: E402
+
+collect_seldom()
+
 from invoke import Collection, Context, task  # noqa: E402
 
 from bench import commands  # noqa: E402

@@ -117,6 +117,8 @@ def _message(error: BaseException) -> str:
 
 
 async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
+    # The first trial would wait for it in the middle of its work.
+    import buzzkit  # noqa: F401
     from harbor.environments.factory import EnvironmentFactory
     from harbor.job import Job
     from harbor.models.job.config import JobConfig

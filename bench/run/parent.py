@@ -51,7 +51,7 @@ def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
     where the job is another run's, or no job that can go on: nothing was changed then.
     """
     from bench.harborjob import job_config
-    from bench.trial.session import write_provisioner
+    from bench.trial.provisioner import write_provisioner
 
     in_docker = plan.environment == "docker"
     if in_docker:
