@@ -37,7 +37,11 @@ class EnvironmentUnusable(BuzzbenchError):
 
 
 class EngineGone(BuzzbenchError):
-    """The engine, or the container that it ran, went away while the trial was under way."""
+    """The engine went away while the trial was under way."""
+
+
+class ContainerGone(BuzzbenchError):
+    """The trial's container was stopped by somebody outside of it."""
 
 
 async def check_usable(environment: BaseEnvironment) -> None:
@@ -65,14 +69,14 @@ class Watched:
     def __init__(self, environment: BaseEnvironment) -> None:
         self._environment = environment
         self._asks = environment.type() == "docker"
-        self.gone = ""
-        """Why the environment is known to be gone; empty while it isn't."""
+        self.gone: EngineGone | ContainerGone | None = None
+        """Why the environment is known to be gone."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._environment, name)
 
     async def exec(self, *arguments: Any, **options: Any) -> Any:
-        """Harbor's `exec`. Raises EngineGone, or what Harbor's raises."""
+        """Harbor's `exec`. Raises EngineGone, ContainerGone, or what Harbor's raises."""
         try:
             result = await self._environment.exec(*arguments, **options)
         except RuntimeError as error:
@@ -83,7 +87,7 @@ class Watched:
         return result
 
     async def upload_file(self, *arguments: Any, **options: Any) -> None:
-        """Harbor's `upload_file`. Raises EngineGone, or what Harbor's raises."""
+        """Harbor's `upload_file`. Raises EngineGone, ContainerGone, or what Harbor's raises."""
         try:
             await self._environment.upload_file(*arguments, **options)
         except RuntimeError as error:
@@ -95,7 +99,7 @@ class Watched:
             return
         self.gone = await asyncio.to_thread(_gone, project_name(self._environment.session_id))
         if self.gone:
-            raise EngineGone(self.gone)
+            raise self.gone
 
 
 def note_if_gone(trial_dir: Path) -> None:
@@ -105,18 +109,18 @@ def note_if_gone(trial_dir: Path) -> None:
         write_atomically(trial_dir / FAULT_FILE, text + "\n")
 
 
-def _gone(project: str) -> str:
-    """Why the project's main container is not there, empty where it is, or where its own doings ended it."""
+def _gone(project: str) -> EngineGone | ContainerGone | None:
+    """Why the project's main container is not there; None where it is, or where its own doings ended it."""
     if problem := engine.absence("Docker"):
-        return problem.what
+        return EngineGone(problem.what)
     filters = ["--filter", f"label={PROJECT}={project}", "--filter", f"label={SERVICE}=main"]
     try:
         found = engine.inspect("container", engine.docker("container", "ls", "--all", "--quiet", *filters).split())
     except engine.DockerFailed as error:
-        return str(error)
+        return EngineGone(str(error))
     if not found:
-        return "its container was removed from outside"
+        return ContainerGone("it was removed from outside")
     state = found[0]["State"]
     if state["Running"] or state["OOMKilled"]:
-        return ""
-    return f"its container was stopped from outside (exit code {state['ExitCode']})"
+        return None
+    return ContainerGone(f"it was stopped from outside (exit code {state['ExitCode']})")

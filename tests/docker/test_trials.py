@@ -228,7 +228,7 @@ def test_a_container_that_is_removed_from_outside_leaves_no_score(
     said, _ = run.communicate(timeout=100)
     assert run.returncode == 1, said
     assert outcomes(shared.jobs_dir / "removed") == {
-        "removed": "unscored: engine_gone: its container was removed from outside"
+        "removed": "unscored: container_gone: it was removed from outside"
     }
 
 
