@@ -36,9 +36,8 @@ def test_no_docker_command(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_does_not_answer(fake: Fake) -> None:
-    fake(
-        "echo null; echo 'Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?' >&2; exit 1"
-    )
+    said = "Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?"
+    fake(f"echo null; echo '{said}' >&2; exit 1")
     assert str(engine.problem("--stack compose")) == (
         f"--stack compose: the Docker engine does not answer: {said}; "
         "start Docker, or set DOCKER_HOST to an engine that runs"
