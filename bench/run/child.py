@@ -41,6 +41,7 @@ STOPPING: dict[str, Kind] = {
     "receipts_failed": "stopped",
     "relay_gone": "stopped",
     "gateway_lost": "stopped",
+    "engine_gone": "stopped",
     "job_budget": "budget",
 }
 """Faults of a trial that every further trial would meet, too: nobody brings a service back while a job runs."""

@@ -27,7 +27,7 @@ from bench.trial import journal, provisioner
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit
 from bench.trial.ends import End, of_error
-from bench.trial.environments import EngineGone, Watched, check_usable
+from bench.trial.environments import Watched, check_usable
 from bench.trial.play import Play, Task
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
@@ -135,7 +135,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
             report.programs(self._programs)
         end = await Play(stage, task, report, timings).run()
         if watched.gone and end.fault is None:
-            end = of_error(EngineGone(watched.gone))
+            end = of_error(watched.gone)
             report.end(end)
         if end.fault is not None:
             await self._after_fault(end, job_dir, session)

@@ -17,7 +17,7 @@ from bench.harness.buzz.crew import AgentsNotReady
 from bench.harness.buzz.programs import InstallFailed
 from bench.harness.models import GatewayUnreachable, ModelFailed
 from bench.outcome import Fault
-from bench.trial.environments import EngineGone, EnvironmentUnusable
+from bench.trial.environments import ContainerGone, EngineGone, EnvironmentUnusable
 from bench.trial.provision import ProvisioningFailed
 
 LABELS = {
@@ -94,6 +94,8 @@ def of_error(error: BaseException) -> End:
             return fault("provisioning", str(error))
         case EngineGone():
             return fault("engine_gone", str(error))
+        case ContainerGone():
+            return fault("container_gone", str(error))
         case EnvironmentUnusable():
             return fault("environment_unusable", str(error))
         case BuzzbenchError():
