@@ -93,6 +93,40 @@ async def test_an_instruction_may_hold_anything(real: Any) -> None:
     assert await trial.say("ls /app") == ""
 
 
+async def test_a_message_during_the_orchestrators_last_call_is_not_lost(
+    real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With Buzz's default it would be: the worker reports while the call that closes the lead's turn is under way."""
+    monkeypatch.setenv("TEST_MODEL_KEY", "k")
+    reported = asyncio.Event()
+
+    async def closing(asked: Asked) -> None:
+        if asked.model == "lead" and asked.results:
+            await asyncio.wait_for(reported.wait(), 20)
+            await asyncio.sleep(0.5)  # for the report's way from the relay to the lead's process
+
+    def send(asked: Asked, to: str, text: str) -> list[dict[str, Any]]:
+        row = next(line for line in asked.system.splitlines() if line.startswith((f"| {to} ", f"| {to} (you)")))
+        channel = asked.system.split(", id ")[1].split(".")[0]
+        mention = f" --mention {row.split(' | ')[2].strip(' |')}"
+        return [use(SHELL, command=f"buzz messages send --channel {channel} --content '{text}'{mention}")]
+
+    def answer(asked: Asked) -> list[dict[str, Any]]:
+        if asked.results:
+            if asked.model == "help":
+                reported.set()
+            return [text("so")]
+        if asked.model == "help":
+            return send(asked, "orch", "REPORT")
+        return send(asked, "orch", "DONE: heard") if "REPORT" in asked.text else send(asked, "worker", "go")
+
+    upstream = Upstream(answer, before=closing)
+    async with serving(upstream, tmp_path, harness="buzz-agent") as terms:
+        trial = await real.trial(real.bench.task("late-report"), **terms)
+        await trial.run()
+    assert (trial.facts["ended"], trial.evidence["messages"][-1]["text"]) == ("done", "DONE: heard")
+
+
 async def test_a_script_that_does_not_match_is_a_fault(real: Any) -> None:
     script = "orch:\n  - name: work\n    expect: [something else]\n    do:\n      - done: x\n"
     trial = await real.trial(real.bench.task("mismatch", script))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +49,7 @@ class Upstream:
 
     answer: Callable[[Asked], Blocks | tuple[int, str]]
     delay_s: float = 0.0
+    before: Callable[[Asked], Awaitable[None]] | None = None
     asked: list[Asked] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -67,6 +68,8 @@ class Upstream:
         )
         self.asked.append(asked)
         await asyncio.sleep(self.delay_s)
+        if self.before is not None:
+            await self.before(asked)
         answer = self.answer(asked)
         if isinstance(answer, tuple):
             status, message = answer
