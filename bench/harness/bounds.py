@@ -21,6 +21,10 @@ class Bounds:
     ack_chars: int = 120
     """A message of at most so many characters is short."""
 
+    def only_acks(self, turns: int) -> str:
+        """The reason of an end after so many such turns."""
+        return f"{turns} turns in a row did nothing but exchange messages of at most {self.ack_chars} characters"
+
 
 class TeamEnded(Exception):
     """The team's own doing has ended its work. `kind` is `loop` or `budget`."""
@@ -83,7 +87,7 @@ class Conduct:
         self._silent.pop(agent, None)
 
     def work(self, agent: str) -> None:
-        """The agent does something outside the conversation."""
+        """The agent does something beside talking: it runs a command, or arranges a channel."""
         self._running[agent].worked = True
 
     def end_turn(self, agent: str) -> None:
@@ -96,11 +100,7 @@ class Conduct:
         elif turn.messages:
             self._acks += 1
             if self._acks >= self.bounds.ack_turns:
-                raise TeamEnded(
-                    "loop",
-                    f"{self._acks} turns in a row did nothing but exchange messages of at most "
-                    f"{self.bounds.ack_chars} characters",
-                )
+                raise TeamEnded("loop", self.bounds.only_acks(self._acks))
         if not self._running:
             self._quiet_since = self.clock()
 

@@ -196,6 +196,8 @@ class Toolbox:
     async def _order(self, kind: int, tags: list[list[str]], content: str = "") -> None:
         await publish(self._place.client, self._place.client.key.sign(kind, content, tags))
         self._place.conduct.publish(self._place.name)
+        if kind in events.CHANNEL_ORDERS:
+            self._place.conduct.work(self._place.name)
 
     async def _event(self, event_id: str, channel: Channel | None) -> Event:
         """A message by its id. Raises CantDo where the agent sees none such."""

@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from bench.channel import RelayGone, RelayRefused
 from bench.gateway.protocol import Grant, Notice
+from bench.harness.bounds import Bounds
 from bench.harness.builtin import Step
 from bench.harness.buzz import prompt
 from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
 from bench.nostr import Event, tag_value
-from bench.trial import acp, crosscheck, turns, work
+from bench.trial import acp, courtesies, crosscheck, turns, work
 from bench.trial.calls import Call, Calls
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault
@@ -105,7 +106,10 @@ class RealTeam:
             await asyncio.sleep(LOOK_S)
             if self._room.deaf:
                 return fault("relay_gone", f"the relay ended a subscription: {self._room.deaf}")
-            if end := self._signs.take(self._count()):
+            new = self._count()
+            if end := self._signs.take(new):
+                return end
+            if new and (end := self._only_polite()):
                 return end
             if self._signs.wants_a_look and (end := await self._look()):
                 return end
@@ -120,6 +124,13 @@ class RealTeam:
             if call.outcome != "refused":
                 self._meter.count(agents[call.agent], call.tokens)
         return new
+
+    def _only_polite(self) -> End | None:
+        """The end of a team that does nothing any more but exchange courtesies (public case 28)."""
+        bounds = Bounds()
+        events = list(self._room.directory.arrived.values())
+        count = courtesies.in_a_row(events, self._room.seen_at, self._names, self._calls.all, bounds)
+        return End("loop", bounds.only_acks(count)) if count >= bounds.ack_turns else None
 
     async def _look(self) -> End | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,24 @@ async def test_two_agents_that_only_say_ok_are_a_loop_with_the_transcript_kept(b
     assert (trial.facts["ended"], trial.facts["labels"]) == ("loop", ["loop"])
     assert "12 turns in a row" in trial.facts["reason"]
     assert len([m for m in trial.evidence["messages"] if m["text"] == "ok"]) >= 12
+
+
+async def test_short_messages_about_what_is_done_to_channels_are_no_loop(bench: Any, tmp_path: Path) -> None:
+    numbers = itertools.count(1)
+
+    def arranging(asked: Asked) -> Blocks:
+        if asked.results:
+            return [text("said")]
+        if asked.model == "help":
+            return [use("send_message", text="ok", mention=["orch"])]
+        number = next(numbers)
+        if number > 7:
+            return [use("done", text="enough")]
+        return [use("create_channel", name=f"berth-{number}"), use("send_message", text="ok", mention=["worker"])]
+
+    trial = await play(bench, tmp_path, Upstream(arranging))
+    assert (trial.facts["ended"], trial.facts["labels"]) == ("done", [])
+    assert len([m for m in trial.evidence["messages"] if m["text"] == "ok"]) == 14
 
 
 async def test_a_text_that_nobody_was_sent_is_a_silent_turn_and_the_lead_is_reminded_once(

@@ -188,6 +188,22 @@ async def test_a_team_that_falls_silent_is_over(real: Any, monkeypatch: pytest.M
     assert trial.facts["reason"] == "the team fell silent: nobody gave a sign of life for 1.5 s"
 
 
+async def test_agents_that_only_thank_each_other_are_a_loop(real: Any) -> None:
+    script = (
+        "orch:\n  - name: ask\n    expect: ['make the file']\n    do: [{send: {mention: [worker-1], text: hello}}]\n"
+    )
+    # Numbered: the same words within a second would be the same event, and wake nobody.
+    thanks = "  - name: thank {0}\n    do: [{{send: {{mention: [{1}], text: thank you {0}}}}}]\n"
+    script += "".join(thanks.format(n, "worker-1") for n in range(9))
+    script += "worker-1:\n" + "".join(thanks.format(n, "orch") for n in range(9))
+    trial = await real.trial(real.bench.task("polite", script))
+    await trial.run()
+    assert trial.facts["ended"] == "loop"
+    assert "loop" in trial.facts["labels"]
+    assert "turns in a row did nothing but exchange messages of at most 120 characters" in trial.facts["reason"]
+    assert len([m for m in trial.evidence["messages"] if m["author"] != "user"]) >= 12
+
+
 async def test_a_real_model_is_reminded_once(real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.trial.realteam.QUIET_S", 1.5)
     monkeypatch.setenv("TEST_MODEL_KEY", "k")
