@@ -203,12 +203,12 @@ class Acp:
 
     def turn(self, channel, batch):
         log(f"turn starting for channel {channel}")
-        marks = [self.bridge.publish(7, "\N{EYES}", [["e", event["id"]]]) for event in batch]
+        marks = [(event["id"], self.bridge.publish(7, "\N{EYES}", [["e", event["id"]]])) for event in batch]
         session = self.agent.session(channel, self.bridge)
         authors = sorted({event["pubkey"] for event in batch} | {self.key.public})
         found = self.bridge.query({"authors": authors, "kinds": [0]})
         names = {event["pubkey"]: json.loads(event["content"]).get("display_name", "") for event in found}
-        marks += [self.bridge.publish(7, "\N{SPEECH BALLOON}", [["e", event["id"]]]) for event in batch]
+        marks += [(event["id"], self.bridge.publish(7, "\N{SPEECH BALLOON}", [["e", event["id"]]])) for event in batch]
         context = (
             f"[Context]\nScope: channel\nChannel: {self.channels[channel]} (#{channel})\nHint: answer in the channel"
         )
@@ -227,7 +227,8 @@ class Acp:
             return answer
         finally:
             self.typing_in = None
-            for mark in marks:
+            for target, mark in marks:
+                self.bridge.query({"authors": [self.key.public], "kinds": [7], "#e": [target]})
                 self.bridge.publish(5, "", [["e", mark]])
 
     def report(self, channel, session, answer):

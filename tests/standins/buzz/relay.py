@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from nostr import Key
@@ -16,6 +17,13 @@ from nostr import Key
 
 class Refused(Exception):
     """The relay's own words."""
+
+
+def trace(way, value):
+    """Note what goes out, where a test asks for it."""
+    if path := os.environ.get("STANDIN_TRACE"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"way": way, "sent": value, "by": os.environ["BUZZ_PRIVATE_KEY"]}) + "\n")
 
 
 class Bridge:
@@ -31,6 +39,7 @@ class Bridge:
         headers = {"Authorization": self.key.authorization(self.url + path, body), "Content-Type": "application/json"}
         if self.auth_tag:
             headers["x-auth-tag"] = json.dumps(self.auth_tag, separators=(",", ":"))
+        trace(path, value)
         answer, text = self._exchange(path, body, headers)
         if answer.status != 200:
             raise Refused(f"HTTP {answer.status}: {text.decode(errors='replace')}")
@@ -82,6 +91,8 @@ class Socket:
             raise Refused(status.strip())
 
     def send(self, value, opcode=1):
+        if opcode == 1:
+            trace("ws", value)
         data = value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
         size, mask = len(data), os.urandom(4)
         if size < 126:
