@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,14 @@ def _baseline(home: Project) -> Plan:
     return home.plan(rehearsal=False, agent="nop", agent_kwarg=("disable_web_search=True",), environment="sandbox")
 
 
+def _real_agents(home: Project) -> Plan:
+    data = home.team()
+    for member in data["roster"]:
+        member["harness"] = "buzz-agent"
+    programs = home.root / "programs"
+    return home.plan(include=("a",), manifest=home.manifest(data), environment="docker", agent_programs=programs)
+
+
 def _extras(home: Project) -> Plan:
     more = home.root / "more.yaml"
     more.write_text("agent_timeout_multiplier: 2.0\nenvironment: {force_build: true}\nartifacts: [/app/out.txt]\n")
@@ -78,7 +87,7 @@ def _extras(home: Project) -> Plan:
     )
 
 
-PLANS = [_rehearsal, _single, _networked, _registry, _bare_registry, _baseline, _extras]
+PLANS = [_rehearsal, _single, _networked, _registry, _bare_registry, _baseline, _real_agents, _extras]
 
 
 def _printed(command: str) -> Any:
@@ -171,6 +180,26 @@ def test_resources_go_to_an_environment_that_has_limits(home: Project) -> None:
     assert (environment["type"], environment["override_cpus"]) == ("docker", 4)
     assert "override_cpus 4: a run with other resources is not fit for a leaderboard" in render(docker)
     assert "override" not in render(home.plan(manifest=manifest))
+
+
+def test_the_agents_programs_are_mounted_read_only_where_the_engine_is_here(home: Project) -> None:
+    planned = _real_agents(home)
+    (job,) = planned.jobs
+    mounted = job_config(planned, job)["environment"]["mounts"]
+    names = ["buzz-acp", "buzz-agent", "buzz-dev-mcp", "relay-forwarder"]
+    assert mounted == [
+        {
+            "type": "bind",
+            "source": str(home.root / "programs" / name),
+            "target": f"/opt/buzzbench/bin/{name}",
+            "read_only": True,
+        }
+        for name in names
+    ]
+    for environ, mounts in (({"DOCKER_HOST": "unix:///x"}, True), ({"DOCKER_HOST": "tcp://elsewhere:1"}, False)):
+        options = replace(planned.options, environ=environ)
+        found = job_config(replace(planned, options=options), job)["environment"]
+        assert ("mounts" in found) is mounts
 
 
 def test_upload_is_harbors_own(home: Project) -> None:
