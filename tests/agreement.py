@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from bench import records
+from bench import costs, records
 from bench.stack import address
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, AttemptStarted, TrialEnded
@@ -55,7 +55,7 @@ def _assert_receipts_agree(job_dir: Path, job: records.JobRecord) -> None:
         assert result["n_output_tokens"] == spend.output_tokens
         assert result["n_input_tokens"] == spend.input_tokens + spend.cache_read_tokens + spend.cache_write_tokens
     known = {trial.trial for trial in job.trials} | {attempt.trial for attempt in job.replaced}
-    receipts = [*records.json_lines(job_dir / records.RECEIPTS, [])]
+    receipts = costs.calls_of(job_dir / records.RECEIPTS, [])
     assert {receipt["trial"] for receipt in receipts} <= known
     assert job.spend.calls == sum(receipt["outcome"] != "refused" for receipt in receipts)
 
