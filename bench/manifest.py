@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bench.errors import raise_problems
 
@@ -27,6 +27,14 @@ REAL_HARNESSES = frozenset({"buzz-agent"})
 
 RUNNABLE_HARNESSES = frozenset({"builtin", *REAL_HARNESSES})
 """The harnesses that can run here; a condition with another one can be planned, hashed and dry-run only."""
+
+BUZZ_AGENT_EXTRAS = frozenset(
+    {
+        *("max_rounds", "max_handoffs", "max_parallel_tools", "max_tool_result_text_bytes", "max_history_bytes"),
+        *("tool_timeout_secs", "llm_timeout_secs", "no_hints", "prompt_caching", "require_reply"),
+    }
+)
+"""What `generation.extra` may set of a buzz-agent: its variables without `BUZZ_AGENT_` (BUZZ.md section 5)."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,8 @@ class Agent:
     limits: Limits = Limits()
     concurrency: int = 1
     platform_prompt: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of its own harness alone."""
 
 
 @dataclass(frozen=True)
@@ -184,4 +194,5 @@ def _expand(member: Member, texts: Texts) -> Iterator[Agent]:
             limits=member.budget.limits(),
             concurrency=member.concurrency,
             platform_prompt=member.include_platform_prompt,
+            extra=generation.extra,
         )

@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails
 
 from bench import yamlfile
 from bench.errors import Problem
-from bench.manifest import Limits, Price, Tier
+from bench.manifest import BUZZ_AGENT_EXTRAS, Limits, Price, Tier
 from bench.nearest import did_you_mean
 from bench.prices import USD_MICROS, rate_usd_micros
 
@@ -120,6 +120,15 @@ class Member(Strict):
     budget: Budget = Budget()
     concurrency: Count = 1
 
+    @property
+    def unenforced(self) -> list[str]:
+        """The settings that a buzz-agent has no variable for."""
+        if self.harness != "buzz-agent":
+            return []
+        compact = [name for name in ("compact_at_percent", "compact_at_tokens") if getattr(self.generation, name)]
+        strange = [name for name in self.generation.extra if name not in BUZZ_AGENT_EXTRAS]
+        return [f"generation.{name}" for name in (*compact, *(f"extra.{name}" for name in strange))]
+
 
 class RateRow(Strict):
     """Per million tokens. What isn't given is priced so that a cost is never understated."""
@@ -191,7 +200,8 @@ class Manifest(Strict):
         """The fields, as people write them, that no harness and no gateway can hold to yet."""
         budgets = {f"roster[{n}].budget": member.budget for n, member in enumerate(self.roster)}
         budgets["trial_budget"] = self.trial_budget
-        return tuple(f"{where}.{name}" for where, budget in budgets.items() for name in budget.unenforced)
+        settings = [f"roster[{n}].{name}" for n, member in enumerate(self.roster) for name in member.unenforced]
+        return (*(f"{where}.{name}" for where, budget in budgets.items() for name in budget.unenforced), *settings)
 
     def price_of(self, member: Member) -> PriceRow:
         """The price of a member's model: listed by its revision, or, as upstream does, by its endpoint."""

@@ -184,7 +184,8 @@ def machine_problems(
             )
             return
         for name in condition.unenforced:
-            yield Problem(condition.name, f"nobody holds to {name} yet", "use max_tokens", lacks=True)
+            fix = "leave it out" if ".generation." in name else "use max_tokens"
+            yield Problem(condition.name, f"nobody holds to {name} yet", fix, lacks=True)
     purposes = [("--stack compose", "--stack embedded")] if stack == "compose" else []
     purposes += [("-e docker", "-e sandbox")] if environment == "docker" else []
     if purposes:

@@ -230,6 +230,16 @@ def test_a_budget_that_nobody_holds_to_is_refused(both: Project) -> None:
         both.plan(dry_run=False, rehearsal=False, manifest=both.manifest(data), environ=environ)
 
 
+def test_a_setting_that_no_program_has_is_refused_where_it_would_run(both: Project) -> None:
+    data = both.team()
+    for member in data["roster"]:
+        member |= {"harness": "buzz-agent", "generation": {"extra": {"max_rounds": 9, "mode": "x"}}}
+    environ = {"ANTHROPIC_API_KEY": "x"}
+    with pytest.raises(MachineLacks, match=r"nobody holds to roster\[0\]\.generation\.extra\.mode yet; leave it out"):
+        both.plan(dry_run=False, rehearsal=False, manifest=both.manifest(data), environ=environ)
+    assert both.plan(rehearsal=False, manifest=both.manifest(data), environ=environ).condition.agents[0].extra
+
+
 def test_input_and_machine_faults_are_told_together_as_faults_of_the_input(both: Project) -> None:
     given = {"manifest": real_team(both, "goose"), "environ": {"ANTHROPIC_API_KEY": "x"}}
     message = refused(both, dry_run=False, rehearsal=False, attempts="0", **given)

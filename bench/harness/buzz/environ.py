@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench.manifest import Agent
 
@@ -60,8 +61,13 @@ def variables(agent: Agent, login: Login, place: Place, *, dialect: str, in_orde
         "NO_COLOR": "1",
         "RUST_LOG": "info",
         **_model(agent, login, dialect),
+        **{f"BUZZ_AGENT_{name.upper()}": _word(value) for name, value in agent.extra.items()},
         **({"BUZZ_AGENT_MAX_PARALLEL_TOOLS": "1"} if in_order else {}),
     }
+
+
+def _word(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _model(agent: Agent, login: Login, dialect: str) -> dict[str, str]:

@@ -36,6 +36,13 @@ def test_the_agent_has_its_token_in_the_place_of_a_key_and_its_generation_settin
     assert not {"ANTHROPIC_API_KEY", "BUZZ_AGENT_THINKING_EFFORT", "BUZZ_AGENT_MAX_OUTPUT_TOKENS"} & plain.keys()
 
 
+def test_what_the_manifest_sets_of_buzz_agent_itself_comes_last() -> None:
+    tuned = agent("orch", extra={"max_rounds": 32, "no_hints": True, "llm_timeout_secs": 300})
+    given = variables(tuned, LOGIN, PLACE, dialect="anthropic", in_order=False)
+    names = ("MAX_ROUNDS", "NO_HINTS", "LLM_TIMEOUT_SECS")
+    assert [given[f"BUZZ_AGENT_{name}"] for name in names] == ["32", "1", "300"]
+
+
 def test_buzzs_own_guide_is_left_out_where_the_manifest_says_so() -> None:
     for kept, said in ((True, "false"), (False, "true")):
         given = variables(agent("orch", platform_prompt=kept), LOGIN, PLACE, dialect="openai", in_order=False)
