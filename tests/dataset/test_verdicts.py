@@ -90,8 +90,11 @@ def test_doing_nothing_is_not_rewarded(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_users_own_messages_earn_nothing(name: str, tmp_path: Path) -> None:
     trial = made(name, tmp_path)
-    trial.keep({**trial.evidence, "messages": [{**m, "author": "user"} for m in trial.evidence["messages"]]})
-    assert trial.reward() == "0"
+    checks = host_checks(
+        trial.task, {**trial.evidence, "messages": [{**m, "author": "user"} for m in trial.evidence["messages"]]}
+    )
+    assert checks is not None
+    assert not all(checks.values())
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if GOOD[name][1]])
