@@ -60,7 +60,8 @@ def _one_ended_and_one_begun(directory: Path) -> bool:
 
 def child_of(running: subprocess.Popen[str]) -> int:
     """The process id of the Harbor child of an `inv bench`."""
-    (child,) = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    (child,) = (pid for pid in children if b"bench.run" in Path(f"/proc/{pid}/cmdline").read_bytes())
     return int(child)
 
 
@@ -211,6 +212,13 @@ def small_disk(where: Path, size_kb: int) -> Iterator[Path]:
         subprocess.run(["umount", "-l", where], check=True)
 
 
+def fill(disk: Path) -> None:
+    """Leave no room on it."""
+    with (disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+        while True:
+            filler.write(b"x" * 1024)
+
+
 def test_a_disk_that_fills_up_while_results_are_written_costs_no_score(installed: Installation, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 4096) as disk:
         installed.inv("bench", "-p", TASK, "--rehearsal", "-k", "1", "--job-name", "before")
@@ -219,9 +227,7 @@ def test_a_disk_that_fills_up_while_results_are_written_costs_no_score(installed
         )
         directory = disk / "full"
         wait_until(lambda: running.poll() is not None or _one_ended_and_one_begun(directory))
-        with (disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
-            while True:
-                filler.write(b"x" * 1024)
+        fill(disk)
         _, said = running.communicate(timeout=100)
         assert running.returncode == 1, said
         assert "No space left on device" in said
@@ -232,6 +238,20 @@ def test_a_disk_that_fills_up_while_results_are_written_costs_no_score(installed
         done = installed.inv("bench", "--resume", str(directory))
         assert done.returncode == 0, done.stderr
         assert_whole(installed, directory, before)
+
+
+def test_a_disk_that_is_full_already_begins_nothing(installed: Installation, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 64) as disk:
+        fill(disk)
+        done = installed.inv(
+            "bench", "-p", TASK, "--rehearsal", "-k", "1", "--job-name", "full", "--jobs-dir", str(disk)
+        )
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == (
+            f"inv: {disk / 'full'}: can't be written: No space left on device; "
+            "make room or give write access, and run it again"
+        )
+        assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
 def test_a_jobs_directory_that_cannot_be_written_is_found_before_anything_starts(tmp_path: Path) -> None:

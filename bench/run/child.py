@@ -112,8 +112,8 @@ def _message(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, BuzzbenchError):
         return str(error)
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'a file of the job'}: {error.strerror}"
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 

@@ -50,34 +50,21 @@ def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
     Raises BuzzbenchError where it could not run or was stopped, Interrupted where a signal stopped it, and InvalidInput
     where the job is another run's, or no job that can go on: nothing was changed then.
     """
-    from bench.harborjob import job_config
-    from bench.trial.provisioner import write_provisioner
-
-    in_docker = plan.environment == "docker"
-    if in_docker:
+    if plan.environment == "docker":
         leftovers.clear(settings.state_dir)
     run_dir = settings.state_dir / "run" / job.name
     if job.name in jobs.running_jobs(settings.state_dir):
         raise InvalidInput.of(f"--job-name {job.name}", "a job of this name is running", "choose another name")
     _make_directory(job)
     with claimed(job.directory) as claim, jobs.hold(run_dir):
-        goes_on = resume_of(plan, job)
-        kept = len(goes_on.kept) if goes_on else 0
         stack = _address(settings)
-        if goes_on:
-            _resume(job, goes_on, settings)
-        else:
-            write_atomically(job.directory / PLAN, json.dumps(describe(plan, job), indent=2) + "\n")
-        left.begin(run_dir, job.directory)
-        write_provisioner(run_dir, state, stack)
-        order = {
-            "config": job_config(plan, job),
-            "trials": job.trials,
-            "kept": kept,
-            "starts": starts.most(settings) if in_docker else None,
-            "provider_keys": {name: plan.options.environ[name] for name in plan.key_variables},
-        }
-        with Progress(job.name, None if job.trials is None else job.trials - kept) as progress:
+        try:
+            order = _begin(plan, job, settings, state, stack)
+        except OSError as full:
+            where, fix = str(full.filename or job.directory), "make room or give write access, and run it again"
+            raise BuzzbenchError(f"can't be written: {full.strerror}", where=where, fix=fix) from None
+        trials = None if job.trials is None else job.trials - order["kept"]
+        with Progress(job.name, trials) as progress:
             error = _run_child(order, run_dir, plan.key_variables, progress, claim, Keeper(stack.dsn, job.name))
         (run_dir / SECRETS).unlink(missing_ok=True)
         if error is None:
@@ -86,6 +73,28 @@ def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
             left.forget(run_dir)
     if error:
         raise error
+
+
+def _begin(plan: Plan, job: JobPlan, settings: Settings, state: State, stack: StackAddress) -> dict[str, Any]:
+    """Write down what begins or goes on; the child's order. Raises InvalidInput, BuzzbenchError, OSError."""
+    from bench.harborjob import job_config
+    from bench.trial.provisioner import write_provisioner
+
+    run_dir = settings.state_dir / "run" / job.name
+    goes_on = resume_of(plan, job)
+    if goes_on:
+        _resume(job, goes_on, settings)
+    else:
+        write_atomically(job.directory / PLAN, json.dumps(describe(plan, job), indent=2) + "\n")
+    left.begin(run_dir, job.directory)
+    write_provisioner(run_dir, state, stack)
+    return {
+        "config": job_config(plan, job),
+        "trials": job.trials,
+        "kept": len(goes_on.kept) if goes_on else 0,
+        "starts": starts.most(settings) if plan.environment == "docker" else None,
+        "provider_keys": {name: plan.options.environ[name] for name in plan.key_variables},
+    }
 
 
 def _make_directory(job: JobPlan) -> None:
