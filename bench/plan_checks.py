@@ -24,8 +24,8 @@ HARBOR_ENVIRONMENTS = (  # noqa: SIM905  (a list would be a line for each)
 ENVIRONMENTS = ("sandbox", *HARBOR_ENVIRONMENTS)
 
 WAYS_ON = (
-    "set it, or go on without a key: --rehearsal, or a local model with --manifest manifests/builtin-solo-local.yaml "
-    "--endpoint-config manifests/endpoints/local.json"
+    "set it, or go on without a key: --rehearsal, or a local model with --manifest "
+    "manifests/builtin-lead-two-workers-local.yaml --endpoint-config manifests/endpoints/local.json"
 )
 
 

@@ -146,7 +146,7 @@ def test_a_missing_key_is_named_with_endpoint_variable_and_the_ways_on(both: Pro
     assert message.splitlines()[0] == (
         f"endpoint claude-sonnet-4-6 ({both.root}/manifests/endpoints/anthropic-live.json): ANTHROPIC_API_KEY is not "
         "set; set it, or go on without a key: --rehearsal, or a local model with --manifest "
-        "manifests/builtin-solo-local.yaml --endpoint-config manifests/endpoints/local.json"
+        "manifests/builtin-lead-two-workers-local.yaml --endpoint-config manifests/endpoints/local.json"
     )
 
 
@@ -157,7 +157,7 @@ def test_an_empty_key_is_a_missing_one(both: Project) -> None:
 
 def test_the_ways_on_that_are_named_lead_on(both: Project) -> None:
     local: dict[str, Any] = {
-        "manifest": both.root / "manifests/builtin-solo-local.yaml",
+        "manifest": both.root / "manifests/builtin-lead-two-workers-local.yaml",
         "endpoint_config": both.root / "manifests/endpoints/local.json",
         "environment": "sandbox",
     }
