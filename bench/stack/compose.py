@@ -54,8 +54,8 @@ def down(settings: Settings) -> bool:
 
     Raises BuzzbenchError while a job runs, DockerFailed where the engine doesn't answer.
     """
-    known = kept(settings.state_dir)
-    if known is None:
+    known, found = kept(settings.state_dir), address(settings.state_dir)
+    if known is None or not ((found and found.kind == "compose") or has_containers(settings)):
         return False
     with changing(settings.state_dir):
         refuse_while_running(settings.state_dir, "inv down")

@@ -17,9 +17,6 @@ from bench.docker import engine
 from tests.docker import images
 from tests.docker.installation import DockerInstallation, new
 
-TASK_IMAGE = "python:3.13-slim-bookworm"
-"""What the tasks of buzz-dataset are made from."""
-
 
 @pytest.fixture(scope="session")
 def docker_engine() -> Iterator[None]:
@@ -33,12 +30,12 @@ def docker_engine() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def task_image(docker_engine: None) -> Iterator[str]:
     """The tasks' image: what is here by that name, or our Debian under it for the time being."""
-    ours = not images.exists(TASK_IMAGE)
+    ours = not images.exists(images.TASK_IMAGE)
     if ours:
-        images.docker("tag", images.base(), TASK_IMAGE)
-    yield TASK_IMAGE
+        images.docker("tag", images.base(), images.TASK_IMAGE)
+    yield images.TASK_IMAGE
     if ours:
-        images.docker("image", "rm", TASK_IMAGE)
+        images.docker("image", "rm", images.TASK_IMAGE)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 The Debian has bash, Python, PostgreSQL 17 and Valkey; it is also what task containers run on. Each image is made once
 and kept under a name that says what it was made from. Needs root, debootstrap, and uv for the relay's packages.
+
+    eval "$(python -m tests.docker.images)"   # in a shell: the variables that name them, for `inv up --stack compose`
 """
 
 from __future__ import annotations
@@ -24,7 +26,18 @@ LEFT_OUT_GLOBS = ("usr/lib/*/libLLVM*", "usr/lib/postgresql/*/lib/bitcode")
 RELAY_PACKAGES = ("aiohttp", "buzzkit", "nostr-sdk", "orjson", "psycopg[binary,pool]", "uvloop")
 RELAY_CODE = ("*.py", "relay/*.py", "relay/*.sql", "channel/*.py")
 STANDINS = Path(__file__).parent / "standins"
-ROLES = ("postgres", "redis", "minio", "mc", "relay")
+VARIABLES = {
+    "relay": "BUZZ_IMAGE",
+    "postgres": "BUZZBENCH_POSTGRES_IMAGE",
+    "redis": "BUZZBENCH_REDIS_IMAGE",
+    "minio": "BUZZBENCH_MINIO_IMAGE",
+    "mc": "BUZZBENCH_MC_IMAGE",
+}
+"""The setting that names each service's image."""
+
+TASK_IMAGE = "python:3.13-slim-bookworm"
+"""What the tasks of buzz-dataset are made from."""
+
 REPOSITORY = "buzzbench-test"
 
 
@@ -109,3 +122,15 @@ def _mirror() -> str:
 
 def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def main() -> None:
+    """Make all of them, and print the lines that a shell takes."""
+    for role, variable in VARIABLES.items():
+        print(f"export {variable}={of(role)}")
+    if not exists(TASK_IMAGE):
+        docker("tag", base(), TASK_IMAGE)
+
+
+if __name__ == "__main__":
+    main()

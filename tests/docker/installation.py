@@ -51,13 +51,7 @@ class DockerInstallation(Installation):
     @property
     def with_stack(self) -> dict[str, str]:
         """The variables of the stand-ins' images."""
-        return {
-            "BUZZ_IMAGE": images.of("relay"),
-            "BUZZBENCH_POSTGRES_IMAGE": images.of("postgres"),
-            "BUZZBENCH_REDIS_IMAGE": images.of("redis"),
-            "BUZZBENCH_MINIO_IMAGE": images.of("minio"),
-            "BUZZBENCH_MC_IMAGE": images.of("mc"),
-        }
+        return {variable: images.of(role) for role, variable in images.VARIABLES.items()}
 
     @property
     def compose_project(self) -> str:

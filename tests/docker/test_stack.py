@@ -151,6 +151,8 @@ def test_the_other_kind_takes_its_place(running: DockerInstallation) -> None:
     embedded = kinds.up(running.settings, keys.ensure(running.state_dir), "embedded")
     assert embedded.kind == "embedded"
     assert ids(running) == {}
+    done = running.inv("down", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert (done.returncode, done.stderr) == (0, "stack is down\n")
     assert up(running).kind == "compose"
     assert kinds.status(running.settings).services[0].port == running.postgres_port
 

@@ -227,9 +227,7 @@ def test_a_container_that_is_removed_from_outside_leaves_no_score(
     docker("rm", "--force", *own_containers(shared))
     said, _ = run.communicate(timeout=100)
     assert run.returncode == 1, said
-    assert outcomes(shared.jobs_dir / "removed") == {
-        "removed": "unscored: container_gone: it was removed from outside"
-    }
+    assert outcomes(shared.jobs_dir / "removed") == {"removed": "unscored: container_gone: it was removed from outside"}
 
 
 def test_a_relay_whose_container_is_restarted_mid_turn_is_survived(
