@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 
 from bench.channel import RelayClient, RelayGone, RelayRefused, Subscription
+from bench.channel.errors import is_trouble
 from bench.harness.events import ADDED_NOTICE, MESSAGE, MESSAGE_V2, REMOVED_NOTICE
 from bench.harness.pace import Pace
-from bench.harness.post import is_transient
 from bench.nostr import Event, tag_value, tag_values
 
 
@@ -65,7 +65,7 @@ class Inbox:
     @property
     def deaf(self) -> str:
         """Why the relay itself ended a subscription (its text), empty where it didn't."""
-        reasons = (s.closed for s in self._channels.values() if s.closed and is_transient(s.closed))
+        reasons = (s.closed for s in self._channels.values() if s.closed and is_trouble(s.closed))
         return next(reasons, "")
 
     def close(self) -> None:

@@ -16,11 +16,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from bench.channel import RelayClient, RelayRefused, Subscription
+from bench.channel.errors import is_trouble
 from bench.errors import BuzzbenchError
 from bench.harness import events
 from bench.harness.directory import Channel, Directory
 from bench.harness.inbox import Inbox
-from bench.harness.post import PATIENCE_S, is_transient, publish
+from bench.harness.post import PATIENCE_S, publish
 from bench.manifest import Agent
 from bench.nostr import Event, Key, tag_value, tag_values
 from bench.trial.evidence import Person, Subject
@@ -196,7 +197,7 @@ class Room:
     @property
     def deaf(self) -> str:
         """Why the relay itself ended a subscription that the trial needs, empty where it didn't."""
-        watches = (w.closed for w in self._watches if w.closed and is_transient(w.closed))
+        watches = (w.closed for w in self._watches if w.closed and is_trouble(w.closed))
         return next(watches, "") or next((i.deaf for i in self.inboxes.values() if i.deaf), "")
 
     @property
