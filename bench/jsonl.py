@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from bench.files import append_line, sync_directory
 
 
@@ -23,13 +25,24 @@ def read(path: Path, warnings: list[str]) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
+            value = parse(line)
+        except ValueError:
             value = None
         if isinstance(value, dict):
             yield value
         else:
             warnings.append(f"{path}, line {number}: not a JSON object (cut off?), passed over")
+
+
+def parse(text: bytes) -> Any:
+    """A JSON value, also with what only Python's own reader takes (NaN, Infinity). Raises ValueError."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(text)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
 
 
 def append(path: Path, value: Mapping[str, Any]) -> None:

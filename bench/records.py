@@ -248,8 +248,8 @@ def _json(path: Path, *, most_bytes: int | None = None) -> dict[str, Any] | None
     try:
         if not path.is_file() or (most_bytes is not None and path.stat().st_size > most_bytes):
             return None
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        value = jsonl.parse(path.read_bytes())
+    except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -34,13 +34,13 @@ def resume_of(plan: Plan, job: JobPlan) -> Resume | None:
     if plan.replay is not None:
         what = "is there already, and a replay doesn't go on: it costs nothing"
         raise InvalidInput.of(shown(job.directory), what, "choose another --job-name")
-    read = records.read_job(job.directory)
-    found = [*_differences(plan, job)]
-    if not found and read.trials:
-        found = [*_damage(read), *_changed_tasks(job)]
-    if found:
-        raise InvalidInput(found)
-    return resume.plan(read)
+    found = resume.plan(records.read_job(job.directory))
+    problems = [*_differences(plan, job)]
+    if not problems and found.record.trials and not found.is_done:
+        problems = [*_damage(found.record), *_changed_tasks(job)]
+    if problems:
+        raise InvalidInput(problems)
+    return found
 
 
 def is_free(directory: Path) -> bool:
