@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-if Path(sys.prefix).resolve() != ROOT / ".venv":
+if Path(sys.prefix).resolve() != (ROOT / ".venv").resolve():
     # Plain `inv` of another environment: the bootstrap runs the same command in the locked one.
     os.execv(ROOT / "inv", [str(ROOT / "inv"), *sys.argv[1:]])  # noqa: S606
 # Invoke switches byte code off, and every later start would compile the project anew.

@@ -51,7 +51,11 @@ def state_path(state_dir: Path) -> Path:
 
 def ensure(state_dir: Path) -> State:
     """The state, made if there is none; two processes at once get the same. Raises InvalidInput if it is damaged."""
-    make_private_directory(state_dir)
+    try:
+        make_private_directory(state_dir)
+    except OSError as error:
+        what = f"the state directory can't be made: {error.strerror}"
+        raise InvalidInput.of(str(state_dir), what, "set BUZZBENCH_STATE_DIR to a directory of yours") from None
     with _locked(state_dir / "state.lock"):
         path = state_path(state_dir)
         if not path.exists():

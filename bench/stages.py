@@ -12,6 +12,9 @@ Invoke expands all calls of a command line, then executes them. `PlanExecutor` u
 from __future__ import annotations
 
 import inspect
+import os
+import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -72,6 +75,9 @@ class CheckedArgument(Argument):
         return f"--{self.names[0]}"
 
     def set_value(self, value: Any, cast: bool = True) -> None:
+        if cast and value == "" and self.takes_value:
+            # Mostly a shell variable that is not set: what was meant is not what the default does.
+            raise _usage(f"{self!r} is empty; give it a value, or leave it out")
         try:
             super().set_value(self.convert(value) if self.convert and cast else value, cast=cast and not self.convert)
         except ValueError as error:
@@ -98,6 +104,10 @@ class PlanExecutor(Executor):
             raise Exit(f"inv: {error}".replace("\n", "\ninv: "), code=error.exit_code) from error
         except KeyboardInterrupt:
             raise Exit("inv: interrupted", code=130) from None
+        except BrokenPipeError:
+            # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise Exit(code=128 + signal.SIGPIPE) from None
 
     def expand_calls(self, calls: list[Any]) -> list[Call]:
         problems: list[Problem] = []

@@ -107,3 +107,9 @@ def test_a_state_never_shows_its_secrets(tmp_path: Path) -> None:
     state = keys.ensure(tmp_path)
     assert state.user.secret not in repr(state)
     assert state.postgres_password not in repr(state)
+
+
+def test_a_state_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match=r"the state directory can't be made: .*; set BUZZBENCH_STATE_DIR"):
+        keys.ensure(tmp_path / "file")

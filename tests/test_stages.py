@@ -133,6 +133,7 @@ def test_our_exceptions_become_exit_codes_with_their_next_step(
         ("bake --cake a --cake b", "No idea what 'b' is (is --cake given twice?); see `inv --help bake`"),
         ("bake --colour red", "No idea what '--colour' is; see `inv --help bake`"),
         ("bake --cake", "Flag --cake needed value and was not given one; see `inv --help bake`"),
+        ("bake --cake=", "--cake is empty; give it a value, or leave it out"),
         ("brew", "No idea what 'brew' is; see `inv --list`"),
     ],
 )

@@ -198,10 +198,23 @@ def test_a_listener_on_ipv6_alone_takes_the_port_too(new: Settings) -> None:
             embedded.up(new, state)
 
 
+def test_a_damaged_note_of_the_datas_keys_is_named_not_state_json(settings: Settings, state: keys.State) -> None:
+    embedded.up(settings, state)
+    note = settings.state_dir / "database.json"
+    whole = note.read_text()
+    try:
+        for damage in ("", "{", "[]", "{}"):
+            note.write_text(damage)
+            with pytest.raises(InvalidInput, match=r"database\.json: damaged: .*; delete it if state\.json is the one"):
+                embedded.up(settings, state)
+    finally:
+        note.write_text(whole)
+
+
 def test_a_second_checkout_is_told_of_the_first_ones_relay(settings: Settings, state: keys.State) -> None:
     embedded.up(settings, state)
     second = replace(settings, state_dir=settings.state_dir.with_name("second"))
-    with pytest.raises(MachineLacks, match=rf"process {pids(settings)['relay']} \(.*bench\.relay\).* holds it"):
+    with pytest.raises(MachineLacks, match=rf"process {pids(settings)['relay']} \(.*bench\.relay .*\).* holds it"):
         embedded.up(second, keys.ensure(second.state_dir))
     assert not embedded.down(second)
 

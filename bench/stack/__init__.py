@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import BuzzbenchError
+from bench.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class StackStatus:
 
 
 def address(state_dir: Path) -> StackAddress | None:
-    """The address that stack.json holds, or None where nothing runs. Raises BuzzbenchError if damaged."""
+    """The address that stack.json holds, or None where nothing runs. Raises InvalidInput if damaged."""
     path = state_dir / "stack.json"
     try:
         return StackAddress(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError) as error:
-        raise BuzzbenchError(
-            f"not the address of a stack ({error})", where=str(path), fix="run `inv down`, then `inv up`"
+    except (ValueError, TypeError):
+        raise InvalidInput.of(
+            str(path), "damaged: not the address of a stack", "run `inv down`, then `inv up`"
         ) from None

@@ -184,7 +184,17 @@ def _claim_database(state_dir: Path, postgres: Postgres, state: State) -> None:
     path = state_dir / "database.json"
     ours = {"owner": state.owner.public, "relay": state.relay.public}
     if postgres.data_dir.exists() and path.exists():
-        if json.loads(path.read_text(encoding="utf-8")) != ours:
+        try:
+            theirs = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            theirs = None
+        if not isinstance(theirs, dict) or not theirs.keys() >= ours.keys():
+            raise InvalidInput.of(
+                str(path),
+                "damaged: it should hold the public keys that the stack's data belong to",
+                "delete it if state.json is the one they were made with, or drop the data with `inv up --fresh`",
+            )
+        if theirs != ours:
             raise InvalidInput.of(
                 str(postgres.data_dir),
                 "the stack's data were written with other keys than those in state.json",

@@ -22,7 +22,7 @@ from bench.errors import BuzzbenchError
 from bench.files import write_private
 from bench.settings import ROOT
 from bench.stack.children import keep, new_lines, size_bytes
-from bench.stack.identity import ProcessId, identify, wait_until
+from bench.stack.identity import ProcessId, command_line, identify, wait_until
 
 READY_S = 60.0
 STOP_S = 5.0
@@ -92,7 +92,7 @@ class Service:
         with self.log.open("ab") as log:
             child = keep(
                 subprocess.Popen(
-                    [sys.executable, "-m", self.module],
+                    [sys.executable, *self._words],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
@@ -115,13 +115,25 @@ class Service:
         self.ready_file.unlink(missing_ok=True)
         return stopped
 
+    @property
+    def _words(self) -> list[str]:
+        """Its command line; the last word, which it has no use for, tells it from another installation's."""
+        return ["-m", self.module, str(self.home)]
+
     def _recorded(self) -> tuple[ProcessId, str] | None:
         try:
             record = json.loads(self.record.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        process = ProcessId(record["pid"], record["started"])
-        return (process, record["fingerprint"]) if process.alive() else None
+            process, fingerprint = ProcessId(record["pid"], record["started"]), str(record["fingerprint"])
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            # Nobody's process may be left running because a file was lost: it is looked for, and counts as outdated.
+            found = self._search()
+            return None if found is None else (found, "")
+        return (process, fingerprint) if process.alive() else None
+
+    def _search(self) -> ProcessId | None:
+        """Its process by its command line, on systems that show those under /proc."""
+        pids = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+        return next((identify(pid) for pid in pids if command_line(pid)[1:] == self._words), None)
 
 
 @dataclass(frozen=True)

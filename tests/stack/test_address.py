@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import BuzzbenchError
+from bench.errors import InvalidInput
 from bench.stack import StackAddress, address, paths
 
 FOUND = StackAddress("embedded", "ws://localhost:1", "host=/x", "http://127.0.0.1:2", "/x/gateway.sock")
@@ -24,7 +24,7 @@ def test_an_address_is_read_back(tmp_path: Path) -> None:
 def test_a_damaged_one_is_named_with_the_way_on(tmp_path: Path, damage: str) -> None:
     (tmp_path / "stack.json").write_text(damage)
     with pytest.raises(
-        BuzzbenchError, match=r"stack\.json: not the address of a stack .*; run `inv down`, then `inv up`"
+        InvalidInput, match=r"stack\.json: damaged: not the address of a stack; run `inv down`, then `inv up`"
     ):
         address(tmp_path)
 

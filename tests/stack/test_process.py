@@ -53,6 +53,19 @@ def test_a_stopped_one_is_gone_and_stopping_again_is_nothing(service: Service) -
     assert not service.stop()
 
 
+@pytest.mark.parametrize("damage", [None, "", "{", "[]", "{}", '{"pid": 1}'])
+def test_one_whose_record_is_lost_or_damaged_is_found_and_counts_as_outdated(
+    service: Service, damage: str | None
+) -> None:
+    ready = started(service)
+    service.record.unlink() if damage is None else service.record.write_text(damage)
+    found = service.running()
+    assert found
+    assert (found.process, found.fingerprint) == (ready.process, "")
+    assert service.stop()
+    assert not ready.process.alive()
+
+
 def test_one_that_ignores_sigterm_is_killed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "STOP_S", 0.05)
     ready = started(service, behaviour="stubborn")
