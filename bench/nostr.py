@@ -1,18 +1,18 @@
 """Keys, events and attestations: the only module that knows the signature libraries.
 
 buzzkit (Buzz's own crates) verifies events and makes and checks NIP-OA, NIP-42 and NIP-98; nostr-sdk signs any other
-event and does NIP-19 and NIP-44. buzzkit loads late: it brings along an HTTP client that nothing here uses. All keys,
-ids and signatures are lower-case hex; `created_at` is Unix seconds.
+event and does NIP-19 and NIP-44. All keys, ids and signatures are lower-case hex; `created_at` is Unix seconds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self
 
 import nostr_sdk
@@ -20,6 +20,18 @@ import orjson
 
 type Event = dict[str, Any]
 """A signed NIP-01 event: id, pubkey, created_at, kind, tags, content, sig."""
+
+
+@cache
+def buzzkit() -> Any:
+    """The library, loaded when it is first needed: it brings along an HTTP client, which nothing here uses.
+
+    That client's command line is an extra of its own that it does without; it would take as long as the rest.
+    """
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: the import fails at once
+    import buzzkit as loaded
+
+    return loaded
 
 
 class BadKey(ValueError):
@@ -90,24 +102,18 @@ class Key:
 
     def attest(self, agent_public: str, conditions: str = "") -> list[str]:
         """The NIP-OA tag by which this key owns the agent: ["auth", owner, conditions, signature]."""
-        import buzzkit
-
-        tag: list[str] = json.loads(buzzkit.compute_auth_tag(self.secret, agent_public, conditions))
+        tag: list[str] = json.loads(buzzkit().compute_auth_tag(self.secret, agent_public, conditions))
         return tag
 
     def answer_challenge(self, challenge: str, relay_url: str, auth_tag: Sequence[str] | None = None) -> Event:
         """The NIP-42 event (kind 22242) that answers a relay's challenge."""
-        import buzzkit
-
         tag = json.dumps(list(auth_tag)) if auth_tag else None
-        event: Event = json.loads(buzzkit.build_auth_event(self.secret, challenge, relay_url, tag))
+        event: Event = json.loads(buzzkit().build_auth_event(self.secret, challenge, relay_url, tag))
         return event
 
     def authorize(self, method: str, url: str, body: bytes | None = None) -> str:
         """The NIP-98 value of an `Authorization` header for one request."""
-        import buzzkit
-
-        return str(buzzkit.sign_nip98(self.secret, method, url, body))
+        return str(buzzkit().sign_nip98(self.secret, method, url, body))
 
     def decrypt(self, sender_public: str, payload: str) -> str:
         """The plain text of a NIP-44 payload. Raises ValueError."""
@@ -125,22 +131,18 @@ def event_id(public: str, created_at: int, kind: int, tags: list[list[str]], con
 
 def verified(event: Mapping[str, Any] | str) -> bool:
     """Whether id and signature are right. Anything that isn't a well-formed event is not."""
-    import buzzkit
-
     try:
         text = event if isinstance(event, str) else orjson.dumps(event).decode()
-        return bool(buzzkit.verify_event(text))
+        return bool(buzzkit().verify_event(text))
     except (ValueError, TypeError):
         return False
 
 
 def attested_owner(tag: Sequence[str] | str, agent_public: str) -> str | None:
     """The owner that a NIP-OA tag proves for the agent, or None where it proves nothing."""
-    import buzzkit
-
     try:
         text = tag if isinstance(tag, str) else json.dumps(list(tag))
-        return str(buzzkit.verify_auth_tag(text, agent_public))
+        return str(buzzkit().verify_auth_tag(text, agent_public))
     except (ValueError, TypeError):
         return None
 

@@ -118,18 +118,18 @@ def _message(error: BaseException) -> str:
 
 
 async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
-    # The first trial would wait for it in the middle of its work.
-    import buzzkit  # noqa: F401
     from harbor.environments.factory import EnvironmentFactory
     from harbor.job import Job
     from harbor.models.job.config import JobConfig
 
     from bench.docker import marks
     from bench.docker.starts import Starts
+    from bench.nostr import buzzkit
     from bench.run import selected
     from bench.run.retried import Retries
     from bench.trial import session
 
+    buzzkit()  # or the first trial would wait for it in the middle of its work
     session.provide_keys(order["provider_keys"])
     marks.mark_this_process(Path(os.environ["BUZZBENCH_RUN_DIR"]).parent.parent)
     config = JobConfig.model_validate(order["config"])
