@@ -33,7 +33,7 @@ class Figure:
 
 
 def _benchmarks() -> dict[str, Callable[[], Iterable[Figure]]]:
-    from bench.perf import forwarder, pipeline, realagents, relay, stack, startup
+    from bench.perf import forwarder, pipeline, realagents, relay, resume, stack, startup
 
     return {
         "startup": startup.measure,
@@ -41,6 +41,7 @@ def _benchmarks() -> dict[str, Callable[[], Iterable[Figure]]]:
         "trial": pipeline.trial,
         "batch": pipeline.batch,
         "done": pipeline.done,
+        "resume": resume.measure,
         "realagents": realagents.measure,
         "relay": relay.measure,
         "forwarder": forwarder.measure,
