@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -165,10 +165,10 @@ def _run_child(
             _send(child.stdin, order)
             # While the child imports Harbor: it takes as long.
             keeper.open()
-            for line in events:
-                last = json.loads(line)
-                keeper.see(last, progress.note)
-                progress.show(last)
+            for event in _events(events):
+                last = event
+                keeper.see(event, progress.note)
+                progress.show(event)
             code = child.wait()
     finally:
         keeper.close()
@@ -177,7 +177,11 @@ def _run_child(
             child.stdin.close()
         _end(child)
     if received:
-        return Interrupted(received[0], f"stopped by {signal.Signals(received[0]).name}; scored trials are kept")
+        name, job = (
+            signal.Signals(received[0]).name,
+            shown(Path(order["config"]["jobs_dir"], order["config"]["job_name"])),
+        )
+        return Interrupted(received[0], f"stopped by {name}; go on with `inv bench --resume {job}`")
     if last.get("event") in ("failed", "stopped"):
         error = BuzzbenchError(last["message"] if "message" in last else f"stopped: {last['reason']}")
         error.exit_code = last["exit_code"]
@@ -185,6 +189,13 @@ def _run_child(
     if last.get("event") != "done":
         return BuzzbenchError(f"Harbor's process ended with {code} before the job was done", fix=f"see {log}")
     return None
+
+
+def _events(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The child's events; a line that its kill has cut off is none."""
+    for line in lines:
+        if line.endswith("\n"):
+            yield json.loads(line)
 
 
 def _send(pipe: IO[bytes], order: dict[str, Any]) -> None:

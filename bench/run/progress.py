@@ -48,6 +48,8 @@ class Progress:
                     self.note(line)
             case "phase":
                 self._phases[event["trial"]] = event["phase"]
+            case "stopping":
+                self.note(f"stopping: {event['reason']}; trials under way come to their end, no other begins")
             case "ended":
                 self._phases.pop(event["trial"], None)
                 self._counts[event["outcome"]] += 1

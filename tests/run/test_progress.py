@@ -45,3 +45,12 @@ def test_a_terminal_has_one_live_line_that_is_gone_at_the_end() -> None:
         progress.show(ended("failed", "reward 0"))
         assert "1/2 ended, 0 running (1 failed)" in stream.getvalue()
     assert stream.getvalue().endswith("\r\x1b[2K")
+
+
+def test_a_stop_is_said_with_its_reason() -> None:
+    stream = io.StringIO()
+    with Progress("lb-team", 2, stream=stream) as progress:
+        progress.show({"event": "stopping", "reason": "the job's cap of $1 is reached"})
+    assert stream.getvalue().splitlines()[1:] == [
+        "stopping: the job's cap of $1 is reached; trials under way come to their end, no other begins"
+    ]
