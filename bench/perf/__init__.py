@@ -33,7 +33,7 @@ class Figure:
 
 
 def _benchmarks() -> dict[str, Callable[[], Iterable[Figure]]]:
-    from bench.perf import forwarder, pipeline, realagents, relay, resume, stack, startup
+    from bench.perf import forwarder, gateway, pipeline, realagents, relay, resume, stack, startup
 
     return {
         "startup": startup.measure,
@@ -41,11 +41,12 @@ def _benchmarks() -> dict[str, Callable[[], Iterable[Figure]]]:
         "trial": pipeline.trial,
         "batch": pipeline.batch,
         "done": pipeline.done,
-        "resume": resume.measure,
         "realagents": realagents.measure,
+        "resume": resume.measure,
         "relay": relay.measure,
         "forwarder": forwarder.measure,
         "stack": stack.measure,
+        "gateway": gateway.measure,
     }
 
 

@@ -1,0 +1,192 @@
+"""What the gateway adds to a call: the same model asked directly and through it, in turns, receipts and budgets on.
+
+LiteLLM's proxy is a third way where it can start; its extras are not in our lock. `pip install 'litellm[proxy]'` into
+an environment of its own, and set BUZZBENCH_LITELLM to its `litellm` program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import aiohttp
+import yaml
+
+from bench.errors import BuzzbenchError
+from bench.gateway.client import Lease
+from bench.gateway.protocol import Endpoint, Issue, Registration
+from bench.manifest import Limits, Price
+from bench.perf import Figure
+from bench.perf.modelload import Way, calls
+from bench.perf.pipeline import Bench, installation
+from bench.perf.timing import quantile
+from bench.settings import ROOT
+from bench.stack import address
+
+PASSES = 5
+SECONDS = 1.5
+CLIENTS = 16
+PROVIDER_KEY = "sk-perf"
+LITELLM = "BUZZBENCH_LITELLM"
+READY_S = 60.0
+
+
+def measure() -> Iterator[Figure]:
+    """Added milliseconds at one and at sixteen clients; LiteLLM's beside it."""
+    with installation(up=False) as bench, _model() as model:
+        bench.inv("up")
+        yield from asyncio.run(_measure(bench, model))
+
+
+async def _measure(bench: Bench, model: str) -> list[Figure]:
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+        direct = Way("direct", model, PROVIDER_KEY)
+        ours = await stack.enter_async_context(_through_gateway(bench, model))
+        others = [stack.enter_context(_litellm(model))] if os.environ.get(LITELLM) else []
+        ways = [direct, ours, *others]
+        alone = await _in_turns(http, ways, clients=1)
+        many = await _in_turns(http, ways, clients=CLIENTS)
+    added = [_added(alone, 1), _added(many, 1)]
+    figures = [
+        Figure("gateway: added to a call, 1 client, p50", added[0], "ms", 1.5, note=_note(alone)),
+        Figure(f"gateway: added to a call, {CLIENTS} clients, p50", added[1], "ms", 4.0, note=_note(many)),
+    ]
+    if others:
+        figures += [
+            Figure("gateway: added p50 / LiteLLM's, 1 client", added[0] / _added(alone, 2), "x", 0.1),
+            Figure(f"gateway: added p50 / LiteLLM's, {CLIENTS} clients", added[1] / _added(many, 2), "x", 0.1),
+            Figure(
+                f"gateway: calls per second / LiteLLM's, {CLIENTS} clients",
+                len(many[1]) / len(many[2]),
+                "x",
+                10.0,
+                at_least=True,
+            ),
+        ]
+    else:
+        figures.append(Figure("gateway: beside LiteLLM's proxy", 0, "", note=f"not measured: {LITELLM} is not set"))
+    return figures
+
+
+async def _in_turns(http: aiohttp.ClientSession, ways: list[Way], *, clients: int) -> list[list[float]]:
+    """All calls' times of each way, which take turns so that a slow moment hits each."""
+    taken: list[list[float]] = [[] for _ in ways]
+    for way in ways:
+        await calls(http, way, clients=clients, seconds=SECONDS / 3)
+    for _ in range(PASSES):
+        for way, times in zip(ways, taken, strict=True):
+            times += await calls(http, way, clients=clients, seconds=SECONDS)
+    return taken
+
+
+def _added(taken: list[list[float]], way: int) -> float:
+    return quantile(taken[way], 0.5) - quantile(taken[0], 0.5)
+
+
+def _note(taken: list[list[float]]) -> str:
+    direct, ours = taken[0], taken[1]
+    tail = quantile(ours, 0.99) - quantile(direct, 0.99)
+    return f"direct {quantile(direct, 0.5):.2f}, p99 +{tail:.1f}, {len(ours) / PASSES / SECONDS:.0f} calls/s"
+
+
+@asynccontextmanager
+async def _through_gateway(bench: Bench, model: str) -> AsyncIterator[Way]:
+    stack = address(bench.state_dir)
+    assert stack
+    price = Price(3_000_000, 300_000, 3_750_000, 15_000_000)
+    plenty = Limits(usd_micros=10**12, tokens=10**12, calls=10**9)
+    lease = await Lease.open(stack.gateway_control)
+    try:
+        await lease.register(
+            Registration(
+                job="perf",
+                receipts=str(bench.state_dir / "perf-receipts.jsonl"),
+                endpoints={"model": Endpoint("openai", f"{model}/v1", PROVIDER_KEY)},
+                prices={"m": price},
+                prices_sha256="0" * 64,
+                budget=plenty,
+            )
+        )
+        grant = await lease.issue(
+            Issue(
+                trial="perf__1",
+                task="perf",
+                agent="solo",
+                member="solo",
+                endpoint="model",
+                models=("m",),
+                limits=plenty,
+                trial_limits=plenty,
+                script=None,
+                context=None,
+            )
+        )
+        yield Way("gateway", grant.base_url, grant.token)
+    finally:
+        await lease.close()
+
+
+@contextmanager
+def _model() -> Iterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.perf.fakemodel"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+    finally:
+        process.stdin.close()
+        process.wait()
+
+
+@contextmanager
+def _litellm(model: str) -> Iterator[Way]:
+    """LiteLLM's proxy, one worker, with a master key. Raises BuzzbenchError where it does not come up."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    key = "sk-buzzbench-perf-master-key"
+    params = {"model": "openai/m", "api_base": f"{model}/v1", "api_key": PROVIDER_KEY}
+    config = {
+        "model_list": [{"model_name": "m", "litellm_params": params}],
+        "general_settings": {"master_key": key},
+    }
+    with tempfile.TemporaryDirectory() as home:
+        path = Path(home) / "config.yaml"
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        process = subprocess.Popen(
+            [os.environ[LITELLM], "--config", str(path), "--host", "127.0.0.1", "--port", str(port)],
+            env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            _wait(port, process)
+            yield Way("LiteLLM's proxy", f"http://127.0.0.1:{port}", key)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + READY_S
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise BuzzbenchError("LiteLLM's proxy did not come up", where=LITELLM)
