@@ -25,7 +25,8 @@ def scored(job_dir: Path) -> dict[str, dict[Path, bytes]]:
 def assert_whole(installed: Installation, job_dir: Path, before: dict[str, dict[Path, bytes]]) -> None:
     """Every trial has its score; `before`, what had one at the kill, is as it was; records, receipts, results agree."""
     job = records.read_job(job_dir)
-    assert job.warnings == ()
+    # A full disk, and a kill at the worst moment, cut a line off: that is said for good, and costs nothing else.
+    assert [warning for warning in job.warnings if "cut off?" not in warning] == []
     assert (job.missing, job.counts["unscored"]) == (0, 0), job.counts
     assert len(job.trials) == job.planned_trials
     after = scored(job_dir)

@@ -279,9 +279,13 @@ def test_what_an_agent_left_as_checks_breaks_nothing(job: Path) -> None:
 def test_a_verdict_that_cannot_be_kept_is_given_all_the_same(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A report of a job on a read-only disk."""
+    """A report of a job on a full or a read-only disk."""
+
+    def refused(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(records, "ROOT", tmp_path)
-    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr(records, "write_atomically", refused)
     task = tmp_path / "buzz-dataset" / "alpha"
     (task / "tests").mkdir(parents=True)
     (task / "tests" / "judge.py").write_text("def judge(evidence): return {'asked': False}\n")
