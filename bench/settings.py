@@ -38,6 +38,8 @@ ENVIRONMENT = {
     "buzz_source": "BUZZBENCH_BUZZ_SOURCE",
     "xbuild_image": "BUZZBENCH_XBUILD_IMAGE",
     "xbuild_arch": "BUZZBENCH_XBUILD_ARCH",
+    "upstream_retries": "BUZZBENCH_UPSTREAM_RETRIES",
+    "longest_wait_s": "BUZZBENCH_LONGEST_WAIT_S",
     "agent_programs": "BUZZBENCH_AGENT_PROGRAMS",
 }
 
@@ -54,6 +56,9 @@ class Settings:
     None stands for a name found at the first `up`; an image None for the one in compose/compose.yaml; `bridge` is the
     host's address that containers reach, None for the engine's own. `docker_starts` is how many trials may start their
     containers at the same time, None for as many as the machine has processors, and at least two.
+
+    Of model calls: one that an upstream is too busy for is made again up to `upstream_retries` times; an upstream that
+    asks to wait longer than `longest_wait_s` stops the job, to be resumed later.
     """
 
     state_dir: Path = ROOT / ".benchmark"
@@ -75,6 +80,8 @@ class Settings:
     buzz_source: Path | None = None
     xbuild_image: str = "rust:1.98-alpine"
     xbuild_arch: str | None = None
+    upstream_retries: int = 8
+    longest_wait_s: int = 300
     agent_programs: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -136,6 +143,11 @@ def _convert(name: str, given: Any) -> Any:
         case "docker_starts":
             if not str(given).isdecimal() or not 1 <= int(given) <= 999:
                 raise ValueError(f"{given!r} is no number of trials; give one from 1 to 999")
+            return int(given)
+        case "upstream_retries" | "longest_wait_s":
+            most = 99 if name == "upstream_retries" else 86_400
+            if not str(given).isdecimal() or int(given) > most:
+                raise ValueError(f"{given!r} is no whole number from 0 to {most}")
             return int(given)
         case "compose_project":
             if not PROJECT_NAME.fullmatch(str(given)):

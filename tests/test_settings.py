@@ -53,6 +53,16 @@ def test_a_bad_value_for_docker_names_its_origin(variable: str, given: str, mess
         settings.load({}, {variable: given}, {})
 
 
+@pytest.mark.parametrize(
+    ("variable", "given", "most"),
+    [("BUZZBENCH_UPSTREAM_RETRIES", "-1", 99), ("BUZZBENCH_LONGEST_WAIT_S", "1h", 86_400)],
+)
+def test_a_bad_number_for_upstreams_names_its_origin(variable: str, given: str, most: int) -> None:
+    with pytest.raises(InvalidInput, match=f"^{variable}: '{given}' is no whole number from 0 to {most}"):
+        settings.load({}, {variable: given}, {})
+    assert settings.load({}, {"BUZZBENCH_LONGEST_WAIT_S": "7200"}, {}).longest_wait_s == 7200
+
+
 def test_all_bad_values_are_named_at_once() -> None:
     with pytest.raises(InvalidInput) as raised:
         settings.load({}, {"BUZZBENCH_RELAY_PORT": "x", "BUZZBENCH_GIT_PROBE": "perhaps"}, {})

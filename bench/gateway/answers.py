@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 
-
-def tool_calls(body: bytes) -> int | None:
-    """How many tool calls an unstreamed answer of any dialect holds; None where that can't be told."""
+def tool_calls(answer: Any) -> int | None:
+    """How many tool calls a whole answer's parsed body holds, in any dialect; None where that can't be told."""
     try:
-        answer: Any = orjson.loads(body)
         if "choices" in answer:
             numbers = [len(choice["message"].get("tool_calls") or ()) for choice in answer["choices"]]
         elif "output" in answer:
             numbers = [int(item["type"] == "function_call") for item in answer["output"]]
         else:
             numbers = [int(block["type"] == "tool_use") for block in answer["content"]]
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         return None
     return sum(numbers)

@@ -17,14 +17,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
 from bench.errors import BuzzbenchError
-from bench.gateway.protocol import AgentUsage, Grant, Issue, Notice, Registration
+from bench.gateway.protocol import AgentUsage, Grant, Issue, JobNotice, Notice, Registration
 
 _LINE_BYTES = 16 * 1024 * 1024
 
@@ -38,6 +38,9 @@ class GatewayError(BuzzbenchError):
 
 class Lease:
     """A job's connection to the gateway. Use it from one event loop."""
+
+    on_job: Callable[[JobNotice], None] | None = None
+    """Gets what concerns the whole job, from `register` on."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -139,12 +142,22 @@ class Lease:
             self._writer.close()
 
     def _take(self, message: dict[str, Any]) -> None:
-        if "notice" in message:
+        if message.get("notice") == "job":
+            self._take_job(JobNotice(message["state"], message["reason"], message["until"]))
+        elif "notice" in message:
             notice = Notice(message["kind"], message["reason"], message["trial"], message["agent"])
             for queue in self._subscribers.get(notice.trial, ()):
                 queue.put_nowait(notice)
         elif (answer := self._replies.get(message["id"])) is not None and not answer.done():
             answer.set_result(message)
+
+    def _take_job(self, notice: JobNotice) -> None:
+        if self.on_job is not None:
+            self.on_job(notice)
+        if notice.state == "stopped":
+            for trial, queues in self._subscribers.items():
+                for queue in queues:
+                    queue.put_nowait(Notice("upstream_refused", notice.reason, trial))
 
     def _end(self, reason: str) -> None:
         self._lost = Notice("gateway_lost", reason)

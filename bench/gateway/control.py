@@ -18,7 +18,7 @@ from bench.errors import BuzzbenchError
 from bench.gateway import cassette
 from bench.gateway.cassette import Cassette
 from bench.gateway.jobs import Job, NotAllowed, Principal, Registry
-from bench.gateway.protocol import VERSION, AgentUsage, Issue, Notice, Registration
+from bench.gateway.protocol import VERSION, AgentUsage, Issue, JobNotice, Notice, Registration
 
 LONGEST_LINE_BYTES = 16 * 1024 * 1024
 
@@ -123,8 +123,8 @@ class _Connection:
             raise NotAllowed("register a job first")
         return self._job
 
-    def _notify(self, notice: Notice) -> None:
-        self._write({"notice": "fault", **asdict(notice)})
+    def _notify(self, notice: Notice | JobNotice) -> None:
+        self._write({"notice": "job" if isinstance(notice, JobNotice) else "fault", **asdict(notice)})
 
     def _write(self, message: Mapping[str, Any]) -> None:
         if not self._writer.is_closing():

@@ -9,15 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.gateway.backoff import Backoff
 from bench.gateway.cassette import Cassette, Header
 from bench.gateway.dialects import WIRES, Wire
 from bench.gateway.ledger import Amount, Ledger, Reservation
 from bench.gateway.player import Player
-from bench.gateway.protocol import AgentUsage, Endpoint, FaultKind, Issue, Notice, Registration
+from bench.gateway.protocol import AgentUsage, Endpoint, FaultKind, Issue, JobNotice, Notice, Registration
 from bench.gateway.receipts import Journal, Receipt, charged
 from bench.gateway.recorder import Recorder, Tape
 from bench.gateway.replayer import Part, Replay
 from bench.gateway.script import read_script
+from bench.gateway.standing import Standing
 
 TOKEN_BYTES = 32
 
@@ -33,6 +35,7 @@ class Tally:
     calls: int = 0
     unknown_calls: int = 0
     refused_calls: int = 0
+    held_calls: int = 0
     sums: dict[str, int] = field(default_factory=dict)
 
     _CLASSES = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_usd_micros")
@@ -53,19 +56,27 @@ class Tally:
     def usage(self) -> AgentUsage:
         """The sums; a class that no call reported is unknown, unless there was no call."""
         known = {name: self.sums.get(name, None if self.calls else 0) for name in self._CLASSES}
-        return AgentUsage(calls=self.calls, unknown_calls=self.unknown_calls, refused_calls=self.refused_calls, **known)
+        return AgentUsage(
+            calls=self.calls,
+            unknown_calls=self.unknown_calls,
+            refused_calls=self.refused_calls,
+            held_calls=self.held_calls,
+            **known,
+        )
 
 
 class OpenCall:
-    """A call under way: it can be cut, and one can wait until it is booked."""
+    """A call under way, from its coming in: it can be cut, and one can wait until it is booked."""
 
-    def __init__(self, work: asyncio.Task[object]) -> None:
-        self._work = work
+    def __init__(self) -> None:
+        self.work: asyncio.Task[object] | None = None
+        """An attempt that has gone out; None while it waits for its turn, and looks itself whether its token lives."""
         self._booked = asyncio.Event()
 
     def cut(self) -> None:
         """Stop the work on it. It is then booked as unknown."""
-        self._work.cancel()
+        if self.work is not None:
+            self.work.cancel()
 
     def booked(self) -> None:
         self._booked.set()
@@ -93,9 +104,21 @@ class Principal:
         self._told: set[FaultKind] = set()
 
     @property
-    def wire(self) -> Wire:
-        """The dialect that the agent has to speak."""
-        return WIRES[self.endpoint.spoken]
+    def wires(self) -> tuple[Wire, ...]:
+        """The dialects that the agent may speak. The scripted model knows the older of OpenAI's two only."""
+        spoken = self.endpoint.spoken
+        is_scripted = self.endpoint.provider == "scripted"
+        return tuple(w for w in WIRES.values() if w.spoken == spoken and (not is_scripted or w.name == spoken))
+
+    @property
+    def asks_upstream(self) -> bool:
+        """Whether its calls go out to a real upstream."""
+        return self.player is None and self.part is None
+
+    @property
+    def backoff(self) -> Backoff:
+        """Its endpoint's."""
+        return self.job.standing.backoff(self.issue.endpoint)
 
     def tell(self, kind: FaultKind, reason: str) -> None:
         """Send the job a notice, once for each kind."""
@@ -121,7 +144,7 @@ class Job:
         self,
         registration: Registration,
         journal: Journal,
-        notify: Callable[[Notice], None],
+        notify: Callable[[Notice | JobNotice], None],
         recorder: Recorder | None = None,
         replay: Replay | None = None,
     ) -> None:
@@ -130,9 +153,11 @@ class Job:
         self.notify = notify
         self.recorder = recorder
         self.replay = replay
+        self.standing = Standing(registration.patience, self._tell)
         self.ledger = Ledger(registration.job, registration.budget, charged(Path(registration.receipts)))
         self.principals: list[Principal] = []
         self.ending: asyncio.Task[None] | None = None
+        self._is_over_budget = False
         self._settled = asyncio.Event()
 
     def of_trial(self, trial: str, agent: str | None = None) -> list[Principal]:
@@ -141,8 +166,15 @@ class Job:
 
     def settle(self, reservation: Reservation, charge: Amount) -> None:
         """Book a call's charge, and let those look again who wait for room in a budget."""
-        self.ledger.settle(reservation, charge)
+        for near in self.ledger.settle(reservation, charge):
+            self._tell(JobNotice("note", str(near)))
         self.wake()
+
+    def over_budget(self, reason: str) -> None:
+        """The job's own cap refused a call: no further trial should begin."""
+        if not self._is_over_budget:
+            self._is_over_budget = True
+            self._tell(JobNotice("budget", reason))
 
     def wake(self) -> None:
         """Let waiting calls look again."""
@@ -150,8 +182,12 @@ class Job:
         self._settled = asyncio.Event()
 
     async def changed(self) -> None:
-        """Return when a call has settled or a token died."""
+        """Return when a call has settled, a token died, or the job was stopped."""
         await self._settled.wait()
+
+    def _tell(self, notice: JobNotice) -> None:
+        self.notify(notice)
+        self.wake()
 
 
 class Registry:
@@ -163,7 +199,10 @@ class Registry:
         self._tokens: dict[bytes, Principal] = {}
 
     def register(
-        self, registration: Registration, notify: Callable[[Notice], None], replayed: Cassette | None = None
+        self,
+        registration: Registration,
+        notify: Callable[[Notice | JobNotice], None],
+        replayed: Cassette | None = None,
     ) -> Job:
         """Take a job in; `replayed` is the cassette that it names. Raises NotAllowed.
 

@@ -7,7 +7,7 @@ whole reservation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,7 +15,12 @@ from bench.manifest import Limits
 
 type Scope = Literal["job", "trial", "agent"]
 
+UNITS = ("usd_micros", "tokens", "calls")
+
 NO_LIMITS = Limits()
+
+NEAR_PERCENT = 80
+"""From this share of a cap on, people are told."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,21 @@ class Account:
     limits: Limits
     spent: Amount = field(default_factory=Amount)
     reserved: Amount = field(default_factory=Amount)
+    told: set[str] = field(default_factory=set)
+    """Units whose cap was said to be near."""
+
+    def near(self) -> Iterator[Near]:
+        """The caps that are nearly reached by what is spent, each once."""
+        for unit in UNITS:
+            cap: int | None = getattr(self.limits, unit)
+            spent: int = getattr(self.spent, unit)
+            if cap is not None and unit not in self.told and spent * 100 >= cap * NEAR_PERCENT:
+                self.told.add(unit)
+                yield Near(self.scope, self.name, unit, cap, spent)
 
     def over(self, wanted: Amount) -> Refusal | None:
         """Why `wanted` doesn't fit any more, or None where it does."""
-        for unit in ("usd_micros", "tokens", "calls"):
+        for unit in UNITS:
             cap: int | None = getattr(self.limits, unit)
             if cap is None:
                 continue
@@ -53,6 +69,21 @@ class Account:
             if spent + reserved + want > cap:
                 return Refusal(self.scope, self.name, unit, cap, spent, reserved, want)
         return None
+
+
+@dataclass(frozen=True)
+class Near:
+    """A cap that is nearly reached."""
+
+    scope: Scope
+    name: str
+    unit: str
+    cap: int
+    spent: int
+
+    def __str__(self) -> str:
+        spent, cap = _amount(self.spent, self.unit), _amount(self.cap, self.unit)
+        return f"the {self.scope} {self.name} has spent {spent} of {cap}, {self.spent * 100 // self.cap} %"
 
 
 @dataclass(frozen=True)
@@ -129,11 +160,12 @@ class Ledger:
             account.reserved += amount
         return Reservation(accounts, amount)
 
-    def settle(self, reservation: Reservation, charge: Amount) -> None:
-        """Replace the reservation by what the call is charged."""
+    def settle(self, reservation: Reservation, charge: Amount) -> tuple[Near, ...]:
+        """Replace the reservation by what the call is charged; the caps that are nearly reached by that."""
         for account in reservation.accounts:
             account.reserved -= reservation.amount
             account.spent += charge
+        return tuple(near for account in reservation.accounts for near in account.near())
 
 
 def usd(micros: int) -> str:

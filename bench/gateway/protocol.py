@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bench.endpoints import Dialect, Provider
+from bench.gateway.backoff import USUAL, Patience
 from bench.manifest import Limits, Price
 
 VERSION = 1
@@ -20,6 +21,7 @@ type FaultKind = Literal[
     "script_exhausted",
     "upstream_refused",
     "upstream_failed",
+    "upstream_limit",
     "budget",
     "replay_miss",
     "receipts_failed",
@@ -83,6 +85,7 @@ class Registration:
     budget: Limits | None = None
     record: Recording | None = None
     replay: str | None = None
+    patience: Patience = USUAL
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class AgentUsage:
 
     `calls` are upstream attempts; `unknown_calls` of them ended without a full report (their known part is
     in the sums); `refused_calls` are those that the gateway answered itself: late, over budget, or not
-    allowed.
+    allowed. `held_calls` still waited for an upstream in trouble when the agent's token died.
     """
 
     calls: int = 0
@@ -133,6 +136,7 @@ class AgentUsage:
     cost_usd_micros: int | None = 0
     unknown_calls: int = 0
     refused_calls: int = 0
+    held_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ class Notice:
 
     - `script_mismatch`, `script_exhausted`: the trial can't be judged
     - `upstream_refused`: 401, 402 or 403; nobody should go on
-    - `upstream_failed`: a call failed (no connection, a timeout, 429 or 5xx); an agent may survive it
+    - `upstream_failed`: a call failed at last (no connection, a timeout, 429 or 5xx); an agent may survive it
+    - `upstream_limit`: the upstream's limit resets later than the job waits
     - `budget`: a cap refused a call
     - `replay_miss`: a call that the cassette doesn't have; the trial can't be judged
     - `receipts_failed`: the journal can't be written (a full disk), and no call is answered any more
@@ -152,3 +157,21 @@ class Notice:
     reason: str
     trial: str = ""
     agent: str = ""
+
+
+type JobState = Literal["stopped", "waiting", "budget", "note"]
+
+
+@dataclass(frozen=True)
+class JobNotice:
+    """Something that concerns the whole job. `reason` is one line for people.
+
+    - `stopped`: an upstream refused (a wrong key, no money); no call goes out any more, and no open trial can be judged
+    - `waiting`: an upstream's limit resets at `until` (ISO 8601, UTC), later than the job waits
+    - `budget`: the job's own cap refused a call
+    - `note`: for people alone: a cap of any scope is nearly reached, or calls wait for an upstream in trouble
+    """
+
+    state: JobState
+    reason: str
+    until: str | None = None

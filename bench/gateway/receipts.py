@@ -22,7 +22,7 @@ type Outcome = Literal["open", "ok", "error", "refused", "unknown"]
 
 @dataclass(frozen=True)
 class Receipt:
-    """One call. Times in milliseconds, tokens in disjoint classes, None is unknown.
+    """One attempt at a call. Times in milliseconds, tokens in disjoint classes, None is unknown.
 
     `outcome`: `open` (about to go out), `ok` and `error` (the upstream's answer), `refused` (the gateway's own, nothing
     went out), `unknown` (cut, or without an answer). `charged_*` is what the budgets counted: the cost where it is
@@ -30,6 +30,11 @@ class Receipt:
     `reason` says in our own words why a call was refused or is unknown. `cassette_sha256` is of the cassette that a
     replay plays: it costs nothing, but is charged as the recording was, so that the same caps bite. `tool_calls` is how
     many tools the answer calls: none ends the agent's turn.
+
+    All times count from `started_at`; `queue_ms` of them passed before the attempt went out: it waited for room in a
+    budget, or for the end of the upstream's trouble. `retry` is 0 for a call's first attempt; `again` says that another
+    one follows. `served_model` and
+    `served_provider` are who the answer says it is from. The digests are of what the client sent and the upstream sent.
     """
 
     call_id: str
@@ -60,6 +65,12 @@ class Receipt:
     reason: str | None = None
     cassette_sha256: str | None = None
     tool_calls: int | None = None
+    retry: int = 0
+    again: bool = False
+    queue_ms: float | None = None
+    streamed: bool = False
+    served_model: str | None = None
+    served_provider: str | None = None
 
 
 class Journal:

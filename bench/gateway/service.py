@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+import contextlib
+import hashlib
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import aiohttp
 from aiohttp import web
 
-from bench.gateway import calls, upstream
-from bench.gateway.calls import Call, Refused
+from bench.gateway import booking, calls, refusals, upstream
+from bench.gateway.booking import Call
 from bench.gateway.dialects import WIRES, BadRequest, Request, Wire, read_request
 from bench.gateway.jobs import Principal, Registry
+from bench.gateway.refusals import Refused
+from bench.gateway.sink import ClientGone
+from bench.gateway.upstream import Outgoing
 
 LARGEST_BODY_BYTES = 32 * 1024 * 1024
 ERROR_HEADER = "x-buzzbench-error"
 """Tells an error of the gateway from one of the upstream; its value is the kind."""
 
+NO_RETRY = {"x-should-retry": "false"}
+"""Asks Anthropic's and OpenAI's clients not to make the call again: the gateway has done what is sensible."""
+
+
+LAST_WORDS_S = 1.0
+"""How long a client that reads nothing keeps us from breaking off."""
+
 
 def application(registry: Registry) -> web.Application:
-    """The gateway's paths: both dialects, with and without `/v1`, and `/healthz`."""
+    """The gateway's paths: each dialect's, with and without `/v1`, and `/healthz`."""
     app = web.Application(client_max_size=LARGEST_BODY_BYTES)
     client = web.AppKey("client", aiohttp.ClientSession)
 
@@ -27,12 +41,15 @@ def application(registry: Registry) -> web.Application:
         yield
         await app[client].close()
 
-    def route(wire: Wire) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def answer(request: web.Request) -> web.Response:
+    def route(wire: Wire) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            receiver = Receiver(request)
             try:
-                return await _call(registry, app[client], wire, request)
+                return await _call(registry, app[client], wire, request, receiver)
             except Refused as refused:
-                return _error(wire, refused)
+                if not receiver.has_begun:
+                    return _error(wire, refused)
+                return await receiver.break_off(b"")
 
         return answer
 
@@ -41,6 +58,7 @@ def application(registry: Registry) -> web.Application:
     for wire in WIRES.values():
         for path in (f"/v1{wire.path}", wire.path):
             app.router.add_post(path, route(wire))
+    app.router.add_route("*", "/{path:.*}", _nowhere)
     return app
 
 
@@ -48,20 +66,78 @@ async def _healthy(request: web.Request) -> web.Response:
     return web.json_response({"ok": True})
 
 
-async def _call(registry: Registry, client: aiohttp.ClientSession, wire: Wire, request: web.Request) -> web.Response:
-    call = Call(_principal(registry, request), wire)
+async def _nowhere(request: web.Request) -> web.Response:
+    served = ", ".join(f"POST /v1{wire.path}" for wire in WIRES.values())
+    wire = WIRES["anthropic" if "x-api-key" in request.headers else "openai"]
+    return _error(wire, Refused(404, "not_found", f"there is no {request.method} {request.path} here, only {served}"))
+
+
+class Receiver:
+    """The client of one call: a Sink over its connection."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+        self._response = web.StreamResponse()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._response.prepared
+
+    async def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self._response = web.StreamResponse(status=status, headers=headers)
+        try:
+            await self._response.prepare(self._request)
+        except ConnectionError as error:
+            raise ClientGone from error
+
+    async def write(self, data: bytes) -> None:
+        try:
+            await self._response.write(data)
+        except ConnectionError as error:
+            raise ClientGone from error
+
+    def end(self) -> web.StreamResponse:
+        """The answer is whole."""
+        return self._response
+
+    async def break_off(self, last_words: bytes) -> web.StreamResponse:
+        """Close the connection so that nobody takes the answer for whole; the client may read what went wrong."""
+        with contextlib.suppress(ClientGone, TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self.write(last_words)
+        if self._request.transport is not None:
+            self._request.transport.close()
+        return self._response
+
+
+async def _call(
+    registry: Registry, client: aiohttp.ClientSession, wire: Wire, request: web.Request, receiver: Receiver
+) -> web.StreamResponse:
+    principal = _principal(registry, request)
+    call = Call(principal, wire)
     try:
         body = await _body(request)
-        call.took(body)
-        calls.check_alive(call)
+        call.request_sha256 = hashlib.sha256(body).hexdigest()
+        refusals.check_alive(principal)
         parsed = call.request = _read(wire, body)
-        calls.check(call, parsed)
-        reservation = await calls.reserve(call, parsed)
+        refusals.check(principal, wire, parsed)
     except Refused as refused:
-        await calls.refuse(call, refused)
+        await booking.refuse(call, refused)
         raise
-    answer = await calls.make(call, parsed, reservation, client, request.headers, request.query_string, body)
-    return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+    outgoing = Outgoing(request.headers, request.query_string, body)
+    ended = await calls.make(call, parsed, outgoing, client, receiver)
+    if ended.streamed:
+        if ended.refused is None:
+            return receiver.end()
+        words = wire.error_event(ended.refused.status, ended.refused.kind, str(ended.refused))
+        return await receiver.break_off(words if ended.is_between_events else b"")
+    if ended.refused is not None:
+        raise ended.refused
+    assert ended.answer is not None
+    headers = ended.answer.headers
+    if ended.trouble is not None:
+        headers.extend(NO_RETRY)
+    return web.Response(status=ended.status, headers=headers, body=ended.answer.body)
 
 
 def _principal(registry: Registry, request: web.Request) -> Principal:
@@ -95,8 +171,8 @@ def _read(wire: Wire, body: bytes) -> Request:
 
 
 def _error(wire: Wire, refused: Refused) -> web.Response:
-    return web.json_response(
-        wire.error(refused.status, refused.kind, str(refused)),
-        status=refused.status,
-        headers={ERROR_HEADER: refused.kind},
-    )
+    headers = {ERROR_HEADER: refused.kind, **NO_RETRY}
+    if refused.retry_after_s is not None:
+        headers["retry-after"] = str(math.ceil(refused.retry_after_s))
+    body = wire.error(refused.status, refused.kind, str(refused))
+    return web.json_response(body, status=refused.status, headers=headers)

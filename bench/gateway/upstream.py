@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,8 +18,8 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from bench.gateway.dialects import WIRES, Wire
 from bench.gateway.protocol import Endpoint
+from bench.gateway.wire import Wire
 
 CONNECT_S = 30
 SILENCE_S = 900
@@ -34,15 +35,17 @@ _DROPPED = frozenset((*_OF_CONNECTION, *_OF_EACH_END, *_OF_CLIENT, *_CREDENTIALS
 
 
 class UpstreamFailed(Exception):
-    """No answer came. `status` is what the client gets: 502, or 504 for a timeout.
+    """No answer came, or not to its end. `status` is what the client gets: 502, or 504 for a timeout.
 
-    `sent` tells whether the request may have reached the upstream, which then may bill it.
+    `sent` tells whether the request may have reached the upstream, which then may bill it. `again` tells whether
+    another attempt is sensible: after a long silence it isn't.
     """
 
-    def __init__(self, status: int, message: str, *, sent: bool) -> None:
+    def __init__(self, status: int, message: str, *, sent: bool, again: bool = True) -> None:
         super().__init__(message)
         self.status = status
         self.sent = sent
+        self.again = again
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,44 @@ class Answer:
     first_byte_at: float
 
 
+@dataclass(frozen=True)
+class Outgoing:
+    """A call as the client made it: what is sent to the upstream."""
+
+    headers: Mapping[str, str]
+    query: str
+    body: bytes
+
+
+class Opened:
+    """An upstream's answer that has begun. Reading raises UpstreamFailed where it breaks off."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.first_byte_at = time.monotonic()
+        self.status = response.status
+        self.told = response.headers
+        """Its headers, all of them."""
+        self.headers = passed_on(response.headers)
+        """Those that are for the client."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether it comes event by event."""
+        return self.status < 400 and self._response.content_type == "text/event-stream"
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        with _told(self._response.url):
+            return await self._response.read()
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """The body as it comes."""
+        with _told(self._response.url):
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+
+
 def session() -> aiohttp.ClientSession:
     """The gateway's one client: no limit on connections, bodies as they come."""
     return aiohttp.ClientSession(
@@ -65,28 +106,42 @@ def session() -> aiohttp.ClientSession:
     )
 
 
-async def send(
-    client: aiohttp.ClientSession, endpoint: Endpoint, headers: Mapping[str, str], query: str, body: bytes
-) -> Answer:
-    """The upstream's answer to one call. Raises UpstreamFailed where none came; the message holds no key."""
-    wire = WIRES[endpoint.spoken]
-    url = URL(wire.url(endpoint.base_url) + (f"?{query}" if query else ""), encoded=True)
-    try:
-        async with client.post(
+@asynccontextmanager
+async def opened(
+    client: aiohttp.ClientSession, endpoint: Endpoint, wire: Wire, call: Outgoing
+) -> AsyncIterator[Opened]:
+    """The upstream's answer to one call. Raises UpstreamFailed where none came; the message holds no key.
+
+    Leaving before the answer's end closes the connection: the upstream then stops, where it can.
+    """
+    url = URL(wire.url(endpoint.base_url) + (f"?{call.query}" if call.query else ""), encoded=True)
+    with _told(url):
+        response = await client.post(
             url,
-            data=body if len(body) <= _WHOLE_BYTES else io.BytesIO(body),
-            headers=outgoing(headers, wire, endpoint.api_key),
+            data=call.body if len(call.body) <= _WHOLE_BYTES else io.BytesIO(call.body),
+            headers=outgoing(call.headers, wire, endpoint.api_key),
             allow_redirects=False,
             proxy=_proxy(url.scheme, url.host or ""),
-        ) as response:
-            first_byte_at = time.monotonic()
-            return Answer(response.status, passed_on(response.headers), await response.read(), first_byte_at)
+        )
+    try:
+        yield Opened(response)
+    finally:
+        response.close()
+
+
+@contextmanager
+def _told(url: URL) -> Iterator[None]:
+    """Failures of the connection as UpstreamFailed, each timeout with its clock, its limit and where that is set."""
+    try:
+        yield
     except aiohttp.ConnectionTimeoutError as error:
-        raise UpstreamFailed(504, f"{url.host} took no connection within {CONNECT_S} s", sent=False) from error
+        what = f"{url.host} took no connection within {CONNECT_S} s (bench.gateway.upstream.CONNECT_S)"
+        raise UpstreamFailed(504, what, sent=False) from error
     except aiohttp.ClientConnectorError as error:
         raise UpstreamFailed(502, f"{url.host} can't be reached: {error.os_error.strerror}", sent=False) from error
     except aiohttp.SocketTimeoutError as error:
-        raise UpstreamFailed(504, f"{url.host} was silent for {SILENCE_S} s, the gateway's limit", sent=True) from error
+        what = f"{url.host} sent nothing for {SILENCE_S} s (bench.gateway.upstream.SILENCE_S)"
+        raise UpstreamFailed(504, what, sent=True, again=False) from error
     except (aiohttp.ClientError, OSError) as error:
         raise UpstreamFailed(502, f"{url.host} broke off: {type(error).__name__}", sent=True) from error
 
@@ -95,6 +150,8 @@ def outgoing(headers: Mapping[str, str], wire: Wire, api_key: str) -> CIMultiDic
     """The client's headers with the provider's key in place of the agent's token."""
     kept = passed_on(headers)
     kept["accept-encoding"] = "identity"
+    # A request body that came compressed was unpacked for reading.
+    kept.popall("content-encoding", None)
     if api_key:
         name, value = wire.key_header(api_key)
         kept[name] = value

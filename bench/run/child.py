@@ -43,6 +43,7 @@ STOPPING: dict[str, Kind] = {
     "gateway_lost": "stopped",
     "engine_gone": "stopped",
     "job_budget": "budget",
+    "upstream_limit": "waiting",
 }
 """Faults of a trial that every further trial would meet, too: nobody brings a service back while a job runs."""
 
@@ -171,7 +172,7 @@ def _check(job: Job, *, trials: int | None, kept: int) -> None:
 
 def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Retries, starts: Starts | None) -> None:
     from bench import records
-    from bench.trial import handles, journal, stops
+    from bench.trial import handles, journal, notes, stops
     from bench.trial.environments import note_if_gone
 
     path = job_dir / journal.FILE_NAME
@@ -183,6 +184,7 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
             admission.stop(stop)
 
     stops.listen(on_stop)
+    notes.listen(lambda text: emit("note", text=text))
     handles.listen(lambda handle: emit("provisioned", **asdict(handle)))
 
     async def on_event(event: TrialHookEvent) -> None:

@@ -46,6 +46,8 @@ class Progress:
                 self._total = event["trials"]
                 for line in event.get("selection", ()):
                     self.note(line)
+            case "note":
+                self.note(event["text"])
             case "phase":
                 self._phases[event["trial"]] = event["phase"]
             case "stopping":

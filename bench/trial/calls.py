@@ -28,6 +28,8 @@ class Call:
     tokens: Tokens
     tool_calls: int | None = None
     reason: str = ""
+    again: bool = False
+    """Whether the gateway makes it again: the agent hears nothing of this one."""
 
     @property
     def ends_turn(self) -> bool:
@@ -78,4 +80,5 @@ def _call(receipt: dict[str, Any]) -> Call:
         tokens=Tokens(*tokens),
         tool_calls=receipt.get("tool_calls"),
         reason=receipt.get("reason") or "",
+        again=receipt.get("again") is True,
     )

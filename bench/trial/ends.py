@@ -33,7 +33,10 @@ JOB_BUDGET = "Buzzbench budget: the job "
 """How the gateway begins when it is the whole job's cap that refused a call: not this team's doing."""
 
 FATAL_NOTICES = frozenset(
-    {"script_mismatch", "script_exhausted", "replay_miss", "upstream_refused", "gateway_lost", "receipts_failed"}
+    {
+        *("script_mismatch", "script_exhausted", "replay_miss", "gateway_lost", "receipts_failed"),
+        *("upstream_refused", "upstream_limit"),
+    }
 )
 """The others come to the agent as the answer of its call, too, and an agent may survive them."""
 
@@ -114,6 +117,8 @@ def _of_model(error: ModelFailed) -> End:
             return _of_budget(error.message)
         case (("script_mismatch" | "script_exhausted" | "replay_miss"), _):
             return fault(error.refusal, error.message.removeprefix(f"{error.refusal}: "))
+        case (("upstream_refused" | "upstream_limit"), _):
+            return fault(error.refusal, error.message)
         case "upstream", _:
             return fault("upstream_failed", error.message)
         case "", 401 | 402 | 403:

@@ -14,7 +14,7 @@ from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Notice
 from bench.trial import export, handles, teams
 from bench.trial.deadline import EVIDENCE_S, Deadline, WorkLimit
-from bench.trial.ends import End, of_error
+from bench.trial.ends import End, fault, of_error
 from bench.trial.provision import Cast, Room, collect, provisioned, strangers
 from bench.trial.report import Report
 from bench.trial.stage import Stage
@@ -50,6 +50,7 @@ class Play:
     def __init__(self, stage: Stage, task: Task, report: Report, timings: Timings) -> None:
         self._stage, self._task, self._report, self._timings = stage, task, report, timings
         self._began_at = time.monotonic()
+        self._held_calls = 0
 
     async def run(self) -> End:
         """How it ended. Raises CancelledError where it was cancelled, within CANCEL_S and with its evidence left."""
@@ -96,6 +97,10 @@ class Play:
         if room.done_seen_at is not None:
             self._report.done(room.done.result()["id"], room.done_seen_at)
         failed = await self._leave(team, room, end)
+        if end.ended == "deadline" and self._held_calls:
+            # The team's time went by while the gateway kept its calls back: nothing can be said of the team.
+            end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
+            self._report.end(end)
         return end if failed is None or end.fault else failed
 
     async def _leave(self, team: TeamAtWork, room: Room, end: End | None) -> End | None:
@@ -157,7 +162,9 @@ class Play:
     async def _settle(self, cast: Cast, grace_s: float = 0.0) -> None:
         """Kill the trial's tokens and book what they used. Of a gateway that is gone they are dead already."""
         try:
-            self._report.meter.settle(await self._stage.session.lease.revoke(cast.trial, grace_s=grace_s))
+            usage = await self._stage.session.lease.revoke(cast.trial, grace_s=grace_s)
+            self._held_calls = sum(used.held_calls for used in usage.values())
+            self._report.meter.settle(usage)
         except GatewayError as error:
             self._stage.logger.warning("usage of %s is our own count: %s", cast.trial, error)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.errors import InvalidInput, MachineLacks
 from bench.files import make_private_directory, write_private
+from bench.gateway.backoff import USUAL, Patience
 from bench.keys import State
 from bench.nostr import Key
 from bench.stack import StackAddress
@@ -31,6 +32,8 @@ class Provisioner:
     archive_on_teardown: bool = False
     agent_programs: str = ""
     """The directory of real agents' programs on this host."""
+    patience: Patience = USUAL
+    """With upstreams in trouble."""
 
     @property
     def owner(self) -> Key:
@@ -41,10 +44,14 @@ class Provisioner:
         return Key(self.user_secret_key)
 
 
-def write_provisioner(run_dir: Path, state: State, address: StackAddress) -> Path:
-    """Write `provisioner.json` (0600) for a job into its run directory, and return its path."""
+def write_provisioner(run_dir: Path, state: State, address: StackAddress, *, patience: Patience | None = None) -> Path:
+    """Write `provisioner.json` (0600) for a job into its run directory, and return its path.
+
+    `patience` is by default what the settings say.
+    """
     from bench import settings, xbuild
 
+    found = settings.load()
     provisioner = Provisioner(
         relay_http_url="http" + address.relay_url.removeprefix("ws"),
         relay_ws_url=address.relay_url,
@@ -53,7 +60,8 @@ def write_provisioner(run_dir: Path, state: State, address: StackAddress) -> Pat
         database_url=address.dsn,
         gateway_url=address.gateway_url,
         gateway_control=address.gateway_control,
-        agent_programs=str(xbuild.programs_directory(settings.load())),
+        agent_programs=str(xbuild.programs_directory(found)),
+        patience=patience or Patience(found.upstream_retries, longest_wait_s=found.longest_wait_s),
     )
     make_private_directory(run_dir)
     write_private(run_dir / FILE_NAME, json.dumps(asdict(provisioner), indent=2) + "\n")
@@ -64,12 +72,13 @@ def load_provisioner(run_dir: Path) -> Provisioner:
     """The provisioner of a run directory. Raises InvalidInput naming the file."""
     path = run_dir / FILE_NAME
     try:
-        return Provisioner(**json.loads(path.read_text(encoding="utf-8")))
+        given = json.loads(path.read_text(encoding="utf-8"))
+        return Provisioner(**given | {"patience": Patience(**given["patience"])})
     except FileNotFoundError:
         raise InvalidInput.of(
             str(path), "there is no provisioner file", f"unset {RUN_DIR_VARIABLE}, or run `inv bench`"
         ) from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput.of(str(path), f"damaged: {error}", "delete it; the next run writes it anew") from None
 
 

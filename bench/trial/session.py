@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from bench.errors import MachineLacks
+from bench.trial import notes, stops
 from bench.trial.doors import Doors
 from bench.trial.provisioner import (
     FILE_NAME,
@@ -30,6 +31,7 @@ from bench.trial.terms import Terms, api_key, provide_keys
 if TYPE_CHECKING:
     from bench.endpoints import Endpoint
     from bench.gateway.client import Lease
+    from bench.gateway.protocol import JobNotice
     from bench.manifest import Condition
 
 __all__ = ["Session", "close", "discard", "load_provisioner", "of", "provide_keys", "write_provisioner"]
@@ -140,6 +142,7 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
     recording = Recording(str((job_dir / CASSETTE).absolute()), condition.name, condition.sha256, terms.rehearsal)
     lease = await Lease.open(provisioner.gateway_control)
     resources.push_async_callback(lease.close)
+    lease.on_job = _hear
     await lease.register(
         Registration(
             job=job_dir.name,
@@ -151,6 +154,7 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
             prices_sha256=sheet_sha256(condition.prices),
             record=recording if terms.record else None,
             replay=str(terms.replay.absolute()) if terms.replay else None,
+            patience=provisioner.patience,
         )
     )
     if terms.replay:
@@ -161,6 +165,14 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
     resources.push_async_callback(doors.close)
     await _check_relay(http, provisioner)
     return Session(condition, endpoints, provisioner, http, lease, doors)
+
+
+def _hear(notice: JobNotice) -> None:
+    """Hand on what the gateway says of the whole job."""
+    if notice.state == "note":
+        notes.say(notice.reason)
+    else:
+        stops.announce(stops.Stop(notice.state, notice.reason))
 
 
 async def _check_relay(http: aiohttp.ClientSession, provisioner: Provisioner) -> None:

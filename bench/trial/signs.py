@@ -67,6 +67,8 @@ class Signs:
         """Note calls, and the end where an agent's model fails it again and again."""
         for call in calls:
             self.heard()
+            if call.again:
+                continue
             if call.outcome in ("ok", "refused"):
                 self.failures.pop(call.agent, None)
                 continue

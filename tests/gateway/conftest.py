@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 
 from bench.costs import calls_of
+from bench.gateway.backoff import Patience
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Context, Endpoint, Grant, Issue, Registration
 from bench.manifest import Limits, Price
@@ -25,6 +26,8 @@ from tests.gateway import upstream as standin
 
 PRICES = {"m": Price(3_000_000, 300_000, 3_750_000, 15_000_000)}
 """Micro-dollars per million tokens."""
+
+PATIENCE = Patience(retries=2, first_wait_s=0.01, longest_wait_s=60)
 
 
 @dataclass
@@ -165,6 +168,7 @@ def registration(
         prices=PRICES,
         prices_sha256=sheet_sha256(PRICES),
         budget=budget,
+        patience=PATIENCE,
     )
 
 

@@ -116,64 +116,15 @@ async def test_usage_that_is_left_out_is_unknown_and_charged_at_its_bound(job: J
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(401, "upstream_refused"), (402, "upstream_refused"), (529, "upstream_failed")]
-)
-async def test_an_upstreams_error_passes_and_is_told(job: Job, upstream: Upstream, status: int, kind: str) -> None:
+async def test_an_upstreams_error_passes_with_its_status_and_body(job: Job, upstream: Upstream) -> None:
     async def respond(request: web.Request) -> web.Response:
-        return web.Response(status=status, text='{"theirs": true}', headers={"retry-after": "7"})
-
-    upstream.respond = respond
-    grant = await job.issue()
-    async with job.lease.notices("t1") as notices:
-        reply = await job.call(grant)
-        notice = await anext(notices)
-    assert (reply.status, reply.json, reply.headers["retry-after"]) == (status, {"theirs": True}, "7")
-    assert (notice.kind, notice.agent, notice.reason) == (kind, "worker-1", f"endpoint anthropic answered {status}")
-    (receipt,) = job.receipts
-    assert (receipt["outcome"], receipt["cost_usd_micros"], _tokens(receipt)) == ("error", 0, (0, 0, 0, 0))
-
-
-async def test_an_error_that_may_hide_a_generation_is_charged_at_its_bound(job: Job, upstream: Upstream) -> None:
-    async def respond(request: web.Request) -> web.Response:
-        return web.Response(status=524)
-
-    upstream.respond = respond
-    await job.call(await job.issue())
-    (receipt,) = job.receipts
-    assert (receipt["outcome"], receipt["cost_usd_micros"]) == ("error", None)
-    assert receipt["charged_usd_micros"] > 0
-
-
-async def test_an_upstream_that_breaks_off_leaves_the_call_unknown(job: Job, upstream: Upstream) -> None:
-    async def respond(request: web.Request) -> web.StreamResponse:
-        assert request.transport is not None
-        request.transport.abort()
-        return web.Response()
+        return web.Response(status=404, text='{"theirs": true}', headers={"x-theirs": "7"})
 
     upstream.respond = respond
     reply = await job.call(await job.issue())
-    assert (reply.status, reply.headers["x-buzzbench-error"]) == (502, "upstream")
-    assert "127.0.0.1 broke off" in reply.json["error"]["message"]
+    assert (reply.status, reply.json, reply.headers["x-theirs"]) == (404, {"theirs": True}, "7")
     (receipt,) = job.receipts
-    assert (receipt["outcome"], receipt["cost_usd_micros"]) == ("unknown", None)
-
-
-async def test_an_upstream_out_of_reach_costs_nothing(job: Job, gateway: Any, tmp_path: Any) -> None:
-    from bench.gateway.client import Lease
-    from bench.gateway.protocol import Endpoint
-    from tests.gateway.conftest import registration
-
-    other = registration("unreachable", tmp_path / "other.jsonl")
-    endpoints = {"anthropic": Endpoint("anthropic", "http://127.0.0.1:9", KEY)}
-    async with await Lease.open(gateway.control) as lease:
-        await lease.register(type(other)(**{**vars(other), "endpoints": endpoints}))
-        away = Job(lease, job.http, tmp_path / "other.jsonl", "unreachable")
-        reply = await away.call(await away.issue())
-    assert reply.status == 502
-    assert "127.0.0.1 can't be reached" in reply.json["error"]["message"]
-    assert away.receipts[0]["outcome"] == "error"
-    assert away.receipts[0]["charged_usd_micros"] == 0
+    assert (receipt["outcome"], receipt["cost_usd_micros"], _tokens(receipt)) == ("error", 0, (0, 0, 0, 0))
 
 
 async def test_a_call_under_way_is_cut_when_its_token_dies(job: Job, upstream: Upstream) -> None:

@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from bench import costs
+from bench.gateway.backoff import Patience
 from bench.gateway.client import Lease
 from bench.gateway.ledger import Amount
 from bench.gateway.protocol import Endpoint, Grant, Issue, Registration
@@ -30,6 +31,7 @@ from tests.gateway.upstream import KEY, sha256
 
 TRIALS = 8
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions"}
+ONE_ATTEMPT = Patience(retries=0, first_wait_s=0.001)
 IMPATIENT, PATIENCE_S = 0.1, 0.02
 """The part of the calls whose clients go away, and within which time they do."""
 
@@ -110,7 +112,9 @@ class World:
         }
         sheet = sheet_sha256(PRICES)
         await self.lease.register(
-            Registration("chaos", str(self.receipts), endpoints, PRICES, sheet, budget=self.budget)
+            Registration(
+                "chaos", str(self.receipts), endpoints, PRICES, sheet, budget=self.budget, patience=ONE_ATTEMPT
+            )
         )
         for agent in self.agents:
             issue = Issue(

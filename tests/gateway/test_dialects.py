@@ -1,4 +1,4 @@
-"""Both dialects come to the same four classes of tokens ("Public cases", case 21), and errors look like their own."""
+"""All dialects come to the same four classes of tokens ("Public cases", case 21), and errors look like their own."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.endpoints import Dialect
-from bench.gateway.dialects import WIRES, BadRequest, read_request, read_usage
+from bench.gateway.dialects import WIRES, BadRequest, Wire, read_request
 from bench.manifest import Price
 from bench.prices import NONE_USED, UNKNOWN, Tokens, cost_usd_micros
 
-ANTHROPIC, OPENAI = WIRES["anthropic"], WIRES["openai"]
+ANTHROPIC, OPENAI, RESPONSES = WIRES["anthropic"], WIRES["openai"], WIRES["openai-responses"]
 
 
-def test_the_same_call_counts_the_same_in_both_dialects() -> None:
+def test_the_same_call_counts_the_same_in_every_dialect() -> None:
     openai = {"prompt_tokens": 2006, "completion_tokens": 300, "prompt_tokens_details": {"cached_tokens": 1920}}
     anthropic = {"input_tokens": 86, "cache_read_input_tokens": 1920, "output_tokens": 300}
+    responses = {"input_tokens": 2006, "output_tokens": 300, "input_tokens_details": {"cached_tokens": 1920}}
     expected = Tokens(input=86, cache_read=1920, cache_write=0, output=300)
-    assert OPENAI.tokens(openai) == ANTHROPIC.tokens(anthropic) == expected
+    assert OPENAI.tokens(openai) == ANTHROPIC.tokens(anthropic) == RESPONSES.tokens(responses) == expected
     price = Price(3_000_000, 300_000, 3_750_000, 15_000_000)
     assert cost_usd_micros(price, expected) == 86 * 3 + 576 + 300 * 15
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], "17"])
 def test_a_usage_that_is_absent_is_unknown(usage: Any) -> None:
-    assert ANTHROPIC.tokens(usage) == OPENAI.tokens(usage) == UNKNOWN
+    assert ANTHROPIC.tokens(usage) == OPENAI.tokens(usage) == RESPONSES.tokens(usage) == UNKNOWN
 
 
 def test_a_reported_zero_is_zero() -> None:
@@ -59,13 +59,8 @@ def test_a_reported_zero_is_zero() -> None:
         ("openai", {"prompt_tokens": 9.5, "completion_tokens": 1}, Tokens(None, None, None, 1)),
     ],
 )
-def test_each_report_gives_its_classes(dialect: Dialect, usage: Any, tokens: Tokens) -> None:
+def test_each_report_gives_its_classes(dialect: str, usage: Any, tokens: Tokens) -> None:
     assert WIRES[dialect].tokens(usage) == tokens
-
-
-def test_an_answer_that_is_no_json_has_no_usage() -> None:
-    assert read_usage(ANTHROPIC, b"<html>") == (None, UNKNOWN)
-    assert read_usage(ANTHROPIC, b"[1]") == (None, UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +73,7 @@ def test_an_answer_that_is_no_json_has_no_usage() -> None:
 )
 def test_a_base_is_taken_as_the_dialects_own_clients_do(base: str, anthropic: str, openai: str) -> None:
     assert (ANTHROPIC.url(base), OPENAI.url(base)) == (anthropic, openai)
+    assert RESPONSES.url(base) == openai.replace("/chat/completions", "/responses")
 
 
 def test_errors_have_the_dialects_own_form() -> None:
@@ -121,23 +117,112 @@ def test_the_bound_on_output_covers_all_choices() -> None:
     assert read_request(OPENAI, body()).output_tokens is None
 
 
-def test_content_by_reference_is_seen() -> None:
-    inline = {"type": "image", "source": {"type": "base64", "data": "AA=="}}
-    remote = {"type": "image", "source": {"type": "url", "url": "https://x.example/a.png"}}
-    for block, expected in [
-        (inline, False),
-        (remote, True),
-        ({"type": "document", "source": {"type": "file", "file_id": "f"}}, True),
-        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}, False),
-        ({"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}, True),
-        ({"type": "text", "text": "https://x.example"}, False),
-    ]:
-        messages = [{"role": "user", "content": [block]}]
-        assert read_request(OPENAI, body(messages=messages)).by_reference is expected
+def test_a_responses_request_may_be_a_text() -> None:
+    request = read_request(RESPONSES, orjson.dumps({"model": "m", "input": "x", "max_output_tokens": 7}))
+    assert (request.output_tokens, request.stream) == (7, False)
+    with pytest.raises(BadRequest, match="`input` is missing: give a list"):
+        read_request(RESPONSES, body())
+    with pytest.raises(BadRequest, match="`background` is set: its use can't be read; leave it out"):
+        read_request(RESPONSES, orjson.dumps({"model": "m", "input": "x", "background": True}))
 
 
-def test_a_prompts_bound_is_its_bytes_and_the_tools_preamble() -> None:
+IN_LINE, AS_TEXT = "send its images and files inline, not by reference", "send documents as text"
+
+
+@pytest.mark.parametrize(
+    ("wire", "block", "expected"),
+    [
+        (ANTHROPIC, {"type": "image", "source": {"type": "base64", "data": "AA=="}}, ""),
+        (ANTHROPIC, {"type": "image", "source": {"type": "url", "url": "https://x.example/a.png"}}, IN_LINE),
+        (ANTHROPIC, {"type": "document", "source": {"type": "file", "file_id": "f"}}, IN_LINE),
+        (ANTHROPIC, {"type": "document", "source": {"type": "base64", "data": "AA=="}}, AS_TEXT),
+        (ANTHROPIC, {"type": "tool_result", "content": [{"type": "image", "source": {"type": "url"}}]}, IN_LINE),
+        (ANTHROPIC, {"type": "text", "text": "https://x.example"}, ""),
+        (OPENAI, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}, ""),
+        (OPENAI, {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}, IN_LINE),
+        (OPENAI, {"type": "file", "file": {"file_id": "f"}}, IN_LINE),
+        (OPENAI, {"type": "file", "file": {"file_data": "AA=="}}, AS_TEXT),
+        (RESPONSES, {"type": "input_image", "image_url": "data:image/png;base64,AA=="}, ""),
+        (RESPONSES, {"type": "input_image", "file_id": "f"}, IN_LINE),
+        (RESPONSES, {"type": "input_file", "file_data": "AA=="}, AS_TEXT),
+    ],
+)
+def test_content_whose_size_nobody_knows_is_seen(wire: Wire, block: dict[str, Any], expected: str) -> None:
+    talk = [{"role": "user", "content": [block]}]
+    assert read_request(wire, orjson.dumps({"model": "m", wire.conversation: talk})).boundless == expected
+
+
+@pytest.mark.parametrize(
+    ("wire", "fields", "expected"),
+    [
+        (ANTHROPIC, {"mcp_servers": [{}]}, "leave out `mcp_servers` and `container`"),
+        (
+            ANTHROPIC,
+            {"tools": [{"type": "web_search_20250305"}]},
+            "leave out the provider's own tool web_search_20250305",
+        ),
+        (ANTHROPIC, {"tools": [{"type": "bash_20250124"}, {"name": "x"}]}, ""),
+        (OPENAI, {"web_search_options": {"a": 1}}, "leave out `web_search_options`"),
+        (OPENAI, {"plugins": [{"id": "web"}]}, "leave out `plugins`"),
+        (RESPONSES, {"previous_response_id": "r"}, "send the whole input, not by `previous_response_id`"),
+        (RESPONSES, {"tools": [{"type": "web_search"}]}, "leave out the provider's own tool web_search"),
+        (RESPONSES, {"tools": [{"type": "function", "name": "f"}]}, ""),
+    ],
+)
+def test_what_the_provider_adds_of_its_own_is_seen(wire: Wire, fields: dict[str, Any], expected: str) -> None:
+    talk = {wire.conversation: [{"role": "user", "content": "x"}]}
+    assert read_request(wire, orjson.dumps({"model": "m", **talk, **fields})).boundless == expected
+
+
+def test_a_prompts_bound_is_its_bytes_and_the_tools_preambles() -> None:
     data = body()
     assert read_request(ANTHROPIC, data).prompt_tokens == len(data)
     with_tools = body(tools=[{"name": "shell"}])
     assert read_request(ANTHROPIC, with_tools).prompt_tokens == len(with_tools) + 1000
+    with_own = body(tools=[{"name": "shell"}, {"type": "bash_20250124"}])
+    assert read_request(ANTHROPIC, with_own).prompt_tokens == len(with_own) + 2000
+
+
+@pytest.mark.parametrize(
+    ("wire", "block", "tokens"),
+    [
+        (ANTHROPIC, {"type": "image", "source": {"type": "base64", "data": "A" * 9000}}, 5_000),
+        (OPENAI, {"type": "image_url", "image_url": {"url": "data:," + "A" * 9000}}, 50_000),
+        (RESPONSES, {"type": "input_image", "image_url": "data:," + "A" * 9000}, 50_000),
+    ],
+)
+def test_an_image_counts_what_images_count_at_most_not_its_bytes(
+    wire: Wire, block: dict[str, Any], tokens: int
+) -> None:
+    data = orjson.dumps({"model": "m", wire.conversation: [{"role": "user", "content": [block]}]})
+    assert tokens < read_request(wire, data).prompt_tokens < tokens + 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b' {"model":"m" }', b' {"stream_options":{"include_usage":true},"model":"m" }'),
+        (b'{"stream_options": {"include_usage": true}}', None),
+        (
+            b'{"a": 1, "stream_options": {"include_obfuscation": false}}',
+            b'{"a":1,"stream_options":{"include_obfuscation":false,"include_usage":true}}',
+        ),
+        (b'{"stream_options": null}', b'{"stream_options":{"include_usage":true}}'),
+    ],
+)
+def test_a_stream_of_chat_completions_is_asked_for_its_usage(before: bytes, after: bytes | None) -> None:
+    given = orjson.loads(before)
+    assert OPENAI.asking(before, given) == after
+    assert ANTHROPIC.asking(before, given) is RESPONSES.asking(before, given) is None
+
+
+def test_stream_options_that_are_no_object_are_refused() -> None:
+    with pytest.raises(BadRequest, match="`stream_options` is 1: give an object"):
+        read_request(OPENAI, body(stream=True, stream_options=1))
+
+
+def test_only_a_stream_is_asked_for_its_usage() -> None:
+    assert read_request(OPENAI, body()).asking is None
+    asking = read_request(OPENAI, body(stream=True)).asking
+    assert asking is not None
+    assert orjson.loads(asking)["stream_options"] == {"include_usage": True}

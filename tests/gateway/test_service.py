@@ -34,6 +34,18 @@ async def test_healthz_answers(job: Job, gateway: Gateway) -> None:
         assert (response.status, await response.json()) == (200, {"ok": True})
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/v1/models"), ("GET", "/v1/messages"), ("POST", "/v1/embeddings")]
+)
+async def test_other_paths_say_what_there_is(job: Job, gateway: Gateway, method: str, path: str) -> None:
+    async with job.http.request(method, gateway.url + path) as response:
+        assert (response.status, response.headers["x-buzzbench-error"]) == (404, "not_found")
+        message = (await response.json())["error"]["message"]
+    assert message == (
+        f"there is no {method} {path} here, only POST /v1/messages, POST /v1/chat/completions, POST /v1/responses"
+    )
+
+
 @pytest.mark.parametrize("token", ["", "forged"])
 async def test_a_forged_token_is_unauthorized(job: Job, gateway: Gateway, upstream: Upstream, token: str) -> None:
     anthropic = await job.call(Grant(token, gateway.url))
@@ -73,10 +85,26 @@ async def test_a_model_outside_the_list_is_forbidden(job: Job) -> None:
     assert reply.json["error"]["message"] == "worker-1 may not call model 'dear'; allowed: m"
 
 
+async def test_models_to_fall_back_to_are_forbidden(job: Job) -> None:
+    body = {"model": "m", "models": ["dear"], "max_tokens": 5, "messages": []}
+    reply = await job.call(await job.issue(endpoint="openai"), body, path=CHAT)
+    assert (reply.status, reply.json["error"]["code"]) == (403, "model")
+    assert reply.json["error"]["message"] == "worker-1 may name one model only: leave out `models`"
+
+
 async def test_the_other_dialect_is_forbidden_with_the_right_path(job: Job) -> None:
     reply = await job.call(await job.issue(), path=CHAT)
     assert (reply.status, reply.json["error"]["code"]) == (403, "endpoint")
     assert reply.json["error"]["message"] == "endpoint anthropic speaks anthropic: call /v1/messages instead"
+    reply = await job.call(await job.issue(endpoint="openai"))
+    assert reply.json["error"]["message"] == (
+        "endpoint openai speaks openai: call /v1/chat/completions or /v1/responses instead"
+    )
+    grant = await scripted(job, "scripted-openai")
+    reply = await job.call(grant, {"model": "m", "input": "x"}, path="/v1/responses")
+    assert reply.json["error"]["message"] == (
+        "endpoint scripted-openai speaks openai: call /v1/chat/completions instead"
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,10 +112,6 @@ async def test_the_other_dialect_is_forbidden_with_the_right_path(job: Job) -> N
     [
         (b"{", "the body is no JSON"),
         ({"messages": []}, "`model` is missing"),
-        (
-            {"model": "m", "messages": [], "stream": True},
-            "this gateway doesn't stream yet: leave `stream` out or set it to false",
-        ),
     ],
 )
 async def test_a_bad_request_says_what_is_wrong(job: Job, upstream: Upstream, body: Any, message: str) -> None:

@@ -37,7 +37,7 @@ async def test_the_journal_has_a_call_before_the_upstream_has_it(job: Job, upstr
 
     async def respond(request: web.Request) -> web.Response:
         found.extend(lines(job.receipts_path))
-        return web.Response(status=500)
+        return web.Response(status=404)
 
     upstream.respond = respond
     await job.call(await job.issue())

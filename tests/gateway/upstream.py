@@ -1,4 +1,4 @@
-"""A provider's API for tests, at the wire: it demands a key, answers in both dialects and keeps its own ledger."""
+"""A provider's API for tests, at the wire: it demands a key, answers in every dialect and keeps its own ledger."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.gateway import streams
+
 KEY = "sk-canary-5f0c1d7e9b"
 
 
@@ -25,11 +27,16 @@ class Entry:
     path: str
     usage: dict[str, Any]
     response: bytes = b""
+    is_whole: bool = False
+    """Whether its client took all of the answer."""
 
 
 @dataclass
 class Upstream:
-    """The running stand-in. Tests may replace `usage_of` and `respond`, and hold calls back with `gate`."""
+    """The running stand-in. Tests may replace `usage_of` and `respond`, and hold calls back with `gate`.
+
+    `before` is awaited before each event of a stream, with its number; `left` counts streams whose client left.
+    """
 
     url: str = ""
     ledger: list[Entry] = field(default_factory=list)
@@ -37,6 +44,10 @@ class Upstream:
     arrived: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     respond: Callable[[web.Request], Awaitable[web.StreamResponse]] | None = None
     usage_of: Callable[[int, dict[str, Any]], Any] | None = None
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]] = field(init=False)
+    """Its usual answer, which `respond` may fall back to."""
+    before: Callable[[int], Awaitable[None]] | None = None
+    left: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
 
     @property
     def openai_url(self) -> str:
@@ -52,25 +63,33 @@ async def running() -> AsyncIterator[Upstream]:
     numbers = itertools.count(1)
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        body = await request.read()
+        await request.read()
         upstream.arrived.release()
         await upstream.gate.wait()
         if upstream.respond is not None:
             return await upstream.respond(request)
+        return await usual(request)
+
+    async def usual(request: web.Request) -> web.StreamResponse:
+        body = await request.read()
         anthropic = request.path.endswith("/messages")
         given = request.headers.get("x-api-key") if anthropic else request.headers.get("authorization")
         if given != (KEY if anthropic else f"Bearer {KEY}"):
             return web.json_response({"error": {"type": "authentication_error", "message": "bad key"}}, status=401)
         parsed = orjson.loads(body)
-        usage = _usage(upstream, next(numbers), anthropic, parsed)
+        usage = _usage(upstream, next(numbers), request.path, parsed)
         entry = Entry(body, {k.lower(): v for k, v in request.headers.items()}, request.path_qs, usage)
-        entry.response = orjson.dumps(_response(anthropic, parsed, usage), option=orjson.OPT_INDENT_2)
         upstream.ledger.append(entry)
+        if parsed.get("stream"):
+            return await _stream(upstream, request, entry, _events(request.path, parsed, usage))
+        entry.response = orjson.dumps(_response(request.path, parsed, usage), option=orjson.OPT_INDENT_2)
         return web.Response(body=entry.response, content_type="application/json", headers={"request-id": "req_1"})
 
+    upstream.answer = usual
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/v1/messages", answer)
     app.router.add_post("/v1/chat/completions", answer)
+    app.router.add_post("/v1/responses", answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -88,26 +107,54 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _usage(upstream: Upstream, number: int, anthropic: bool, body: dict[str, Any]) -> Any:
+async def _stream(upstream: Upstream, request: web.Request, entry: Entry, events: list[bytes]) -> web.StreamResponse:
+    entry.response = b"".join(events)
+    response = web.StreamResponse(headers={"content-type": "text/event-stream; charset=utf-8", "request-id": "req_1"})
+    await response.prepare(request)
+    try:
+        for number, event in enumerate(events):
+            if upstream.before is not None:
+                await upstream.before(number)
+            await response.write(event)
+        await response.write_eof()
+        entry.is_whole = True
+    except ConnectionError:
+        upstream.left.release()
+    return response
+
+
+def _events(path: str, body: dict[str, Any], usage: Any) -> list[bytes]:
+    if path.endswith("/messages"):
+        return streams.anthropic(usage, model=body["model"])
+    if path.endswith("/responses"):
+        return streams.responses(usage, model=body["model"])
+    asked = (body.get("stream_options") or {}).get("include_usage")
+    return streams.chat(usage if asked else None, model=body["model"])
+
+
+def _usage(upstream: Upstream, number: int, path: str, body: dict[str, Any]) -> Any:
     if upstream.usage_of is not None:
         return upstream.usage_of(number, body)
-    if anthropic:
+    if path.endswith("/messages"):
         return {
             "input_tokens": 10 + number,
             "cache_read_input_tokens": 100 * number,
             "cache_creation_input_tokens": number % 3,
             "output_tokens": 5 + number,
         }
+    prompt, answer = ("input", "output") if path.endswith("/responses") else ("prompt", "completion")
     return {
-        "prompt_tokens": 100 + 3 * number,
-        "completion_tokens": 7 + number,
-        "prompt_tokens_details": {"cached_tokens": 90 + number},
+        f"{prompt}_tokens": 100 + 3 * number,
+        f"{answer}_tokens": 7 + number,
+        f"{prompt}_tokens_details": {"cached_tokens": 90 + number},
     }
 
 
-def _response(anthropic: bool, body: dict[str, Any], usage: Any) -> dict[str, Any]:
+def _response(path: str, body: dict[str, Any], usage: Any) -> dict[str, Any]:
     told = {"usage": usage} if usage is not None else {}
-    if anthropic:
+    if path.endswith("/responses"):
+        return {"object": "response", "model": body["model"], "output": [{"type": "message"}], **told}
+    if path.endswith("/messages"):
         content = [{"type": "text", "text": "hé"}]
         return {"type": "message", "role": "assistant", "model": body["model"], "content": content, **told}
     return {"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": "hé"}}], **told}

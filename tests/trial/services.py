@@ -16,12 +16,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from bench.gateway.backoff import Patience
 from bench.keys import State, ensure
 from bench.settings import ROOT
 from bench.stack import StackAddress
 from bench.trial import session
 
 READY_S = 30.0
+
+PATIENCE = Patience(retries=0, first_wait_s=0.01)
+"""Upstreams fail for good here, where a test doesn't say otherwise."""
 
 
 @dataclass
@@ -100,7 +104,7 @@ class Stack:
     def run_dir(self, job: str) -> Path:
         """A run directory as the parent of a job makes it."""
         path = self.home / "state" / "run" / job
-        session.write_provisioner(path, self.state, self.address)
+        session.write_provisioner(path, self.state, self.address, patience=PATIENCE)
         return path
 
     def stop(self) -> None:

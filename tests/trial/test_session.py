@@ -51,6 +51,7 @@ def test_the_provisioner_file_is_private_and_complete(tmp_path: Path) -> None:
         "gateway_control": "/x/control.sock",
         "archive_on_teardown": False,
         "agent_programs": str(settings.load().state_dir / "agent-programs"),
+        "patience": {"retries": 8, "first_wait_s": 1.0, "longest_wait_s": 300},
     }
     loaded = session.load_provisioner(path.parent)
     assert (loaded.owner, loaded.user) == (state.owner, state.user)

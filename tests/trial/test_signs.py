@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bench.prices import Tokens
@@ -49,6 +51,16 @@ def test_a_team_at_work_is_never_looked_at_and_a_quiet_one_ever_more_seldom() ->
             looked.append(second)
         clock.now += 1
     assert looked == [PROBE_S, PROBE_S * 3, PROBE_S * 7, PROBE_S * 15]
+
+
+def test_what_the_gateway_tries_again_is_a_sign_of_life_and_no_failure() -> None:
+    made, clock = signs()
+    clock.now += 44
+    assert made.take([replace(call(529), again=True)] * MOST_FAILURES * 2) is None
+    clock.now += 44
+    assert not made.quiet
+    assert made.take([call(529)] * (MOST_FAILURES - 1)) is None
+    assert made.take([call(529)]) is not None
 
 
 def test_a_model_that_recovers_is_forgiven() -> None:

@@ -1,0 +1,154 @@
+"""What a call leaves: its receipts, what the budgets are charged, its place on a cassette."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bench.gateway.attempts import Attempt, Ended
+from bench.gateway.ledger import Amount, Reservation
+from bench.gateway.metering import Reported
+from bench.gateway.receipts import Receipt
+from bench.gateway.refusals import ReceiptsFailed, Refused
+from bench.prices import NONE_USED, bound_usd_micros, cost_usd_micros
+
+if TYPE_CHECKING:
+    from bench.gateway.jobs import Principal
+    from bench.gateway.recorder import Take
+    from bench.gateway.wire import Request, Wire
+
+
+@dataclass
+class Call:
+    """A call as it goes: who makes it, and what is known of it so far."""
+
+    principal: Principal
+    wire: Wire
+    call_id: str = field(default_factory=lambda: secrets.token_hex(16))
+    attempt: Attempt = field(default_factory=Attempt)
+    request: Request | None = None
+    request_sha256: str | None = None
+    take: Take | None = None
+    """Its recording, in a job that is recorded."""
+
+
+def bound(call: Call, request: Request) -> Amount:
+    """The most that a call can use. Without a limit on its output only the prompt counts: then no cap holds."""
+    output = request.output_tokens or 0
+    price = call.principal.job.registration.prices[request.model]
+    usd_micros = bound_usd_micros(price, prompt_tokens=request.prompt_tokens, output_tokens=output)
+    return Amount(usd_micros, request.prompt_tokens + output, 1)
+
+
+def open_(call: Call, request: Request, reservation: Reservation) -> None:
+    """Note an attempt before it goes out, so that the gateway's own death loses none. Raises ReceiptsFailed."""
+    ended = Ended("open", 0, reason="under way: no end of this call is booked")
+    unbounded = request.output_tokens is None
+    try:
+        call.principal.job.journal.note(_receipt(call, ended, reservation.amount, unbounded=unbounded))
+    except OSError as error:
+        call.principal.job.settle(reservation, Amount())
+        raise _unwritten(call, error) from error
+
+
+async def refuse(call: Call, refused: Refused) -> None:
+    """Book a call that does not go out. A job that has ended has no journal any more."""
+    if call.principal.job.ending is None:
+        reported = Reported(tokens=NONE_USED)
+        await _book(call, Ended("refused", refused.status, reported, reason=str(refused)), Amount())
+
+
+async def settle(call: Call, request: Request, reservation: Reservation, ended: Ended) -> None:
+    """Book an attempt that went out, and replace its reservation by what it is charged. Raises ReceiptsFailed."""
+    tokens = ended.reported.tokens
+    cost, total = cost_usd_micros(call.principal.job.registration.prices[request.model], tokens), tokens.total
+    known = Amount(cost, total, 1) if cost is not None and total is not None else None
+    charge = known or reservation.amount
+    try:
+        await _book(call, ended, charge, unbounded=known is None and request.output_tokens is None)
+    finally:
+        call.principal.job.settle(reservation, charge)
+
+
+def record(call: Call, ended: Ended) -> None:
+    """Put a call that came to an end of its own on the job's cassette. Raises ReceiptsFailed where it can't be."""
+    if call.take is None:
+        return
+    try:
+        if ended.answer is not None:
+            call.take.answered(ended.answer)
+        elif ended.failed is not None:
+            call.take.failed(ended.failed)
+        elif ended.outcome == "unknown":
+            call.take.cut()
+    except OSError as error:
+        raise _failed(call, f"the cassette can't be written: {error.strerror}") from error
+
+
+async def _book(call: Call, ended: Ended, charge: Amount, *, unbounded: bool = False) -> None:
+    """Write the receipt and count it. Raises ReceiptsFailed where it can't be written: then no answer goes out."""
+    receipt = _receipt(call, ended, charge, unbounded=unbounded)
+    call.principal.tally.add(receipt)
+    try:
+        await call.principal.job.journal.append(receipt)
+    except OSError as error:
+        raise _unwritten(call, error) from error
+
+
+def _unwritten(call: Call, error: OSError) -> ReceiptsFailed:
+    return _failed(call, f"the receipt can't be written: {error.strerror}")
+
+
+def _receipt(call: Call, ended: Ended, charge: Amount, *, unbounded: bool) -> Receipt:
+    principal, job, attempt = call.principal, call.principal.job, call.attempt
+    request, issue, tokens = call.request, call.principal.issue, ended.reported.tokens
+    price = job.registration.prices.get(request.model) if request is not None else None
+    cost = 0 if price is None else cost_usd_micros(price, tokens)
+    cassette = job.replay.sha256 if job.replay and principal.part is not None else None
+    return Receipt(
+        call_id=call.call_id if attempt.number == 0 else f"{call.call_id}-{attempt.number}",
+        job=job.registration.job,
+        trial=issue.trial,
+        agent=issue.agent,
+        member=issue.member,
+        endpoint=issue.endpoint,
+        provider=principal.endpoint.provider,
+        model=request.model if request is not None else None,
+        dialect=call.wire.name,
+        started_at=attempt.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        total_ms=_ms(time.monotonic() - attempt.started),
+        first_byte_ms=None if ended.first_byte_at is None else _ms(ended.first_byte_at - attempt.started),
+        status=ended.status,
+        outcome=ended.outcome,
+        input_tokens=tokens.input,
+        cache_read_tokens=tokens.cache_read,
+        cache_write_tokens=tokens.cache_write,
+        output_tokens=tokens.output,
+        cost_usd_micros=0 if cost is not None and cassette is not None else cost,
+        charged_usd_micros=None if unbounded else charge.usd_micros,
+        charged_tokens=None if unbounded else charge.tokens,
+        prices_sha256=job.registration.prices_sha256,
+        usage=ended.reported.usage,
+        request_sha256=call.request_sha256,
+        response_sha256=ended.response_sha256,
+        reason=ended.reason,
+        cassette_sha256=cassette,
+        tool_calls=ended.reported.tool_calls if ended.outcome == "ok" else None,
+        retry=attempt.number,
+        again=attempt.again,
+        queue_ms=None if attempt.sent_at is None else _ms(attempt.sent_at - attempt.started),
+        streamed=ended.streamed,
+        served_model=ended.reported.model,
+        served_provider=ended.reported.provider,
+    )
+
+
+def _failed(call: Call, reason: str) -> ReceiptsFailed:
+    call.principal.tell("receipts_failed", reason)
+    return ReceiptsFailed(reason)
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
