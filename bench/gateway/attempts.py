@@ -21,8 +21,9 @@ from bench.gateway.receipts import Outcome
 from bench.gateway.refusals import Refused
 from bench.gateway.replayer import Miss, NotPlayed, Part
 from bench.gateway.sink import ClientGone, Sink
+from bench.gateway.take import Take
 from bench.gateway.trouble import Trouble
-from bench.gateway.upstream import Answer, Opened, Outgoing, UpstreamFailed
+from bench.gateway.upstream import Answer, Opening, Outgoing, UpstreamFailed
 from bench.gateway.wire import Request, Wire
 from bench.prices import NONE_USED
 
@@ -70,6 +71,8 @@ class Ended:
     failed: UpstreamFailed | None = None
     trouble: Trouble | None = None
     streamed: bool = False
+    to_its_end: bool = False
+    """Of a stream: whether the client has all that came."""
     is_between_events: bool = True
     """Whether what was streamed are whole events."""
     unfit: FaultKind | None = None
@@ -79,20 +82,24 @@ class Ended:
 class Stream:
     """A streamed answer on its way. What of it has come is known at any moment, however it ends."""
 
-    def __init__(self, opened: Opened, meter: StreamMeter, sink: Sink, *, keep: bool) -> None:
-        self._opened, self._meter, self._sink = opened, meter, sink
-        self._kept: list[bytes] | None = [] if keep else None
+    def __init__(self, opened: Opening, meter: StreamMeter, sink: Sink, take: Take | None = None) -> None:
+        self._opened, self._meter, self._sink, self._take = opened, meter, sink, take
         self._first_byte_at: float | None = None
 
     async def run(self) -> Ended:
         """Pass it on, each chunk at once. Raises UpstreamFailed where it breaks off."""
+        if self._take is not None:
+            self._take.begins(self._opened.status, self._opened.headers)
         try:
             await self._sink.begin(self._opened.status, self._opened.headers)
             async with aclosing(self._opened.chunks()) as chunks:
                 async for chunk in chunks:
                     if self._first_byte_at is None:
                         self._first_byte_at = time.monotonic()
-                    await self._pass(self._meter.feed(chunk))
+                    passed = self._meter.feed(chunk)
+                    if self._take is not None:
+                        self._take.hears(chunk, is_last=self._meter.is_whole)
+                    await self._pass(passed)
             await self._pass(self._meter.end())
         except ClientGone:
             return self.ended("unknown", "the client left before the stream's end")
@@ -106,30 +113,22 @@ class Stream:
         self, outcome: Outcome, reason: str | None = None, refused: Refused | None = None, *, to_its_end: bool = False
     ) -> Ended:
         """How it ended, with what it has reported by now; `to_its_end` says that the client has all that came."""
-        status, first_byte_at = self._opened.status, self._first_byte_at
-        answer = None
-        if self._kept is not None and to_its_end:
-            headers, body = CIMultiDict(self._opened.headers), b"".join(self._kept)
-            answer = Answer(status, headers, body, first_byte_at or self._opened.first_byte_at)
         return Ended(
             outcome,
-            status,
+            self._opened.status,
             self._meter.reported,
-            first_byte_at,
+            self._first_byte_at,
             self._meter.sha256,
-            answer,
-            reason,
-            refused,
+            reason=reason,
+            refused=refused,
             streamed=True,
+            to_its_end=to_its_end,
             is_between_events=self._meter.is_between_events,
         )
 
     async def _pass(self, data: bytes) -> None:
-        if not data:
-            return
-        if self._kept is not None:
-            self._kept.append(data)
-        await self._sink.write(data)
+        if data:
+            await self._sink.write(data)
 
 
 async def send(
@@ -141,20 +140,14 @@ async def send(
     outgoing: Outgoing,
     sink: Sink,
     *,
-    keep: bool,
+    take: Take | None,
 ) -> Ended:
-    """Send the call to its upstream. `keep` has a stream's body in the result, too."""
+    """Send the call to its upstream. `take` records it."""
     if request.asking is not None:
         outgoing = replace(outgoing, body=request.asking)
     try:
         async with upstream.opened(client, endpoint, wire, outgoing) as opened:
-            if opened.streams:
-                meter = StreamMeter(wire, leave_out_report=request.asking is not None)
-                attempt.stream = Stream(opened, meter, sink, keep=keep)
-                return await attempt.stream.run()
-            body = await opened.read()
-            answer = Answer(opened.status, opened.headers, body, opened.first_byte_at)
-            return _answered(wire, answer, opened.told)
+            return await _pass_on(attempt, opened, wire, request, sink, take)
     except UpstreamFailed as error:
         return _failed(attempt, error)
 
@@ -179,10 +172,22 @@ async def play(player: Player, wire: Wire, request: Request) -> Ended:
     return _answered(wire, Answer(200, CIMultiDict({"content-type": "application/json"}), body, time.monotonic()), {})
 
 
-async def replay(attempt: Attempt, part: Part, wire: Wire, request: Request) -> Ended:
+async def _pass_on(
+    attempt: Attempt, opened: Opening, wire: Wire, request: Request, sink: Sink, take: Take | None = None
+) -> Ended:
+    """An answer that has begun: streamed on, or whole. Raises UpstreamFailed where it breaks off."""
+    if opened.streams:
+        meter = StreamMeter(wire, leave_out_report=request.asking is not None)
+        attempt.stream = Stream(opened, meter, sink, take)
+        return await attempt.stream.run()
+    answer = Answer(opened.status, opened.headers, await opened.read(), opened.first_byte_at)
+    return _answered(wire, answer, opened.told)
+
+
+async def replay(attempt: Attempt, part: Part, wire: Wire, request: Request, sink: Sink) -> Ended:
     """A recorded answer."""
     try:
-        answer = await part.answer(request.body)
+        return await _pass_on(attempt, await part.answer(request.body), wire, request, sink)
     except UpstreamFailed as error:
         return _failed(attempt, error)
     except Miss as error:
@@ -192,7 +197,6 @@ async def replay(attempt: Attempt, part: Part, wire: Wire, request: Request) -> 
         )
     except NotPlayed as error:
         return Ended("refused", 401, _NOTHING, reason=str(error), refused=Refused(401, "cut", str(error)))
-    return _answered(wire, answer, answer.headers)
 
 
 def _answered(wire: Wire, answer: Answer, told: Mapping[str, str]) -> Ended:
@@ -217,7 +221,7 @@ def _failed(attempt: Attempt, error: UpstreamFailed) -> Ended:
     refused = Refused(error.status, "upstream", str(error))
     found = _BUSY if error.again else None
     if attempt.stream is not None:
-        return replace(attempt.stream.ended("unknown", str(error), refused), trouble=found)
+        return replace(attempt.stream.ended("unknown", str(error), refused), failed=error, trouble=found)
     outcome: Outcome = "unknown" if error.sent else "error"
     reported = NO_REPORT if error.sent else _NOTHING
     return Ended(outcome, error.status, reported, reason=str(error), refused=refused, failed=error, trouble=found)

@@ -16,7 +16,7 @@ from bench.prices import NONE_USED, bound_usd_micros, cost_usd_micros
 
 if TYPE_CHECKING:
     from bench.gateway.jobs import Principal
-    from bench.gateway.recorder import Take
+    from bench.gateway.take import Take
     from bench.gateway.wire import Request, Wire
 
 
@@ -77,11 +77,13 @@ def record(call: Call, ended: Ended) -> None:
     if call.take is None:
         return
     try:
-        if ended.answer is not None:
+        if ended.streamed and (ended.to_its_end or ended.failed is not None):
+            call.take.streamed(ended.failed)
+        elif ended.answer is not None:
             call.take.answered(ended.answer)
         elif ended.failed is not None:
             call.take.failed(ended.failed)
-        elif ended.outcome == "unknown":
+        elif ended.streamed or ended.outcome == "unknown":
             call.take.cut()
     except OSError as error:
         raise _failed(call, f"the cassette can't be written: {error.strerror}") from error

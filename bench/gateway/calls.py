@@ -72,11 +72,13 @@ async def _attempt(
     else:
         sending: Coroutine[Any, Any, Ended]
         if principal.part is not None:
-            sending = attempts.replay(attempt, principal.part, call.wire, request)
+            sending = attempts.replay(attempt, principal.part, call.wire, request, sink)
         else:
             booking.open_(call, request, reservation)
-            attempt.step, keep = principal.backoff.step, call.take is not None
-            sending = attempts.send(attempt, client, principal.endpoint, call.wire, request, outgoing, sink, keep=keep)
+            attempt.step = principal.backoff.step
+            sending = attempts.send(
+                attempt, client, principal.endpoint, call.wire, request, outgoing, sink, take=call.take
+            )
         under_way.work = work = asyncio.create_task(sending)
         await asyncio.wait((work,))
         ended = attempts.cut(attempt) if work.cancelled() else work.result()

@@ -58,9 +58,10 @@ class Address:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the agent got, with names for values. One of `json`, `text` and `chunks` holds the body.
+    """What the agent got, with names for values. The body is `json`, `text`, or `chunks`: the events of a stream.
 
-    `failed` says why no answer came from the upstream, and `sent` whether it may have been billed all the same.
+    `failed` says why no answer came from the upstream, or why it broke off; `failed_status` is the gateway's for that,
+    and `sent` whether the call may have been billed all the same.
     """
 
     status: int
@@ -69,6 +70,7 @@ class Answer:
     text: str | None = None
     chunks: tuple[str, ...] | None = None
     failed: str | None = None
+    failed_status: int | None = None
     sent: bool = False
 
 
@@ -77,7 +79,7 @@ class Timing:
     """When a call happened: its places in the order of its trial's events, and milliseconds.
 
     `trial` is the trial's name in the job that was recorded. `asked_ms` counts from the trial's first call, the
-    others from when this call was asked.
+    others from when this call was asked. `chunks_ms` is when each event of a stream was whole.
     """
 
     asked: int

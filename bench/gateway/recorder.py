@@ -22,8 +22,7 @@ from bench.gateway.listener import Listener
 from bench.gateway.normalise import Names, mapped
 from bench.gateway.protocol import Issue
 from bench.gateway.redaction import Redaction
-from bench.gateway.upstream import Answer as Given
-from bench.gateway.upstream import UpstreamFailed
+from bench.gateway.take import Take, ms
 
 KEPT_HEADERS = ("content-type", "retry-after")
 """What a client may act on; others tell of the upstream's day."""
@@ -76,7 +75,7 @@ class _Run:
         """Milliseconds since the first call."""
         if self.began is None:
             self.began = at
-        return _ms(at - self.began)
+        return ms(at - self.began)
 
 
 class Recorder:
@@ -142,41 +141,32 @@ class Tape:
         """A call begins."""
         self._number += 1
         at, request = time.monotonic(), self._listener.listen(body)
-        take = Take(
-            tape=self,
-            address=Address(self._agent.task, self._agent.attempt, self._agent.agent, self._number),
-            new=cassette.difference(self._before, request),
-            event=self._run.event(),
-            began=at,
-            asked_ms=self._run.ms(at),
-        )
+        address = Address(self._agent.task, self._agent.attempt, self._agent.agent, self._number)
+        timing = Timing(self.event(), trial=self._run.trial, asked_ms=self._run.ms(at))
+        take = Take(self, address, cassette.difference(self._before, request), timing, at)
         self._before = request
         return take
 
-    def ended(self, take: Take, answer: Answer | None, first_byte_at: float | None) -> None:
+    def event(self) -> int:
+        """The number of what happens now in the trial."""
+        return self._run.event()
+
+    def write(self, take: Take, answer: Answer | None, timing: Timing) -> None:
         """Write a call's lines. Raises OSError."""
-        timing = Timing(
-            asked=take.event,
-            answered=None if answer is None else self._run.event(),
-            trial=self._run.trial,
-            asked_ms=take.asked_ms,
-            first_byte_ms=None if first_byte_at is None else _ms(first_byte_at - take.began),
-            total_ms=_ms(time.monotonic() - take.began),
-        )
         self._write(cassette.call_line(take.address, take.new, answer) + cassette.time_line(take.address, timing))
 
-    def named(self, given: Given) -> Answer:
+    def named(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
         """An upstream's answer with names."""
-        headers = {name: given.headers[name] for name in KEPT_HEADERS if name in given.headers}
-        text = given.body.decode(errors="replace")
-        if headers.get("content-type", "").startswith("text/event-stream"):
-            events = streams.named(text, self._pieces, self._names.reference_shown)
-            return Answer(given.status, headers, chunks=events)
+        kept, text = _kept(headers), body.decode(errors="replace")
         try:
-            parsed = orjson.loads(given.body)
+            parsed = orjson.loads(body)
         except orjson.JSONDecodeError:
-            return Answer(given.status, headers, text=self._text(text))
-        return Answer(given.status, headers, json=mapped(parsed, self._text, self._names.reference_shown))
+            return Answer(status, kept, text=self._text(text))
+        return Answer(status, kept, json=mapped(parsed, self._text, self._names.reference_shown))
+
+    def named_stream(self, status: int, headers: Mapping[str, str], text: str) -> Answer:
+        """A streamed answer with names."""
+        return Answer(status, _kept(headers), chunks=streams.named(text, self._pieces, self._names.reference_shown))
 
     def _text(self, text: str) -> str:
         return self._pieces([text])[0]
@@ -185,32 +175,5 @@ class Tape:
         return self._names.said_in_pieces(self.redact.in_pieces(pieces))
 
 
-@dataclass(frozen=True)
-class Take:
-    """A call that is being recorded. One of its methods is called, before the client has its answer.
-
-    `new` is its request as the cassette has it; `began` is in seconds of the monotonic clock.
-    """
-
-    tape: Tape
-    address: Address
-    new: Mapping[str, Any]
-    event: int
-    began: float
-    asked_ms: float
-
-    def answered(self, given: Given) -> None:
-        """The upstream answered, whatever its status. Raises OSError."""
-        self.tape.ended(self, self.tape.named(given), given.first_byte_at)
-
-    def failed(self, error: UpstreamFailed) -> None:
-        """No answer came. Raises OSError."""
-        self.tape.ended(self, Answer(error.status, failed=str(error), sent=error.sent), None)
-
-    def cut(self) -> None:
-        """The trial ended before an answer came. Raises OSError."""
-        self.tape.ended(self, None, None)
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in KEPT_HEADERS if name in headers}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -24,7 +24,6 @@ from bench.gateway.normalise import mapped
 from bench.gateway.protocol import Issue
 from bench.gateway.recorder import Attempts, names_of, run_of
 from bench.gateway.redaction import Redaction
-from bench.gateway.upstream import Answer as Given
 from bench.gateway.upstream import UpstreamFailed
 
 BEYOND_S = 20.0
@@ -143,10 +142,10 @@ class Part:
         shown = [conversation.read(self._dialect, request).shown.messages for request in requests]
         return tuple(tuple(_MENTION.findall("\n".join(texts))) for texts in shown if texts)
 
-    async def answer(self, body: Mapping[str, Any]) -> Given:
+    async def answer(self, body: Mapping[str, Any]) -> Played:
         """The recorded answer to the agent's next call. A Miss stays: every later call gets it again.
 
-        Raises Miss, NotPlayed, and UpstreamFailed where that is what was recorded.
+        Raises Miss, NotPlayed, and UpstreamFailed where that is all that was recorded.
         """
         if self._miss is not None:
             raise self._miss
@@ -156,7 +155,7 @@ class Part:
             self._miss = miss
             raise
 
-    async def _answer(self, body: Mapping[str, Any]) -> Given:
+    async def _answer(self, body: Mapping[str, Any]) -> Played:
         request = self._listener.listen(body)
         self._number += 1
         if self._number > len(self._calls):
@@ -195,14 +194,46 @@ class Part:
             return Miss(f"{this} was not recorded; {which} is the same")
         return Miss(f"{this} was not recorded like this; {which}{str(found).removeprefix('it')}")
 
-    def _spoken(self, answer: Answer) -> Given:
-        if answer.failed is not None:
-            raise UpstreamFailed(answer.status, answer.failed, sent=answer.sent)
+    def _spoken(self, answer: Answer) -> Played:
         text, reference = self._names.spoken, self._names.reference_spoken
-        if answer.text is not None:
-            body = text(answer.text).encode()
-        elif answer.chunks is not None:
-            body = "".join(streams.spoken(answer.chunks, text, reference)).encode()
-        else:
-            body = orjson.dumps(mapped(answer.json, text, reference))
-        return Given(answer.status, CIMultiDict(answer.headers), body, time.monotonic())
+        failed = None
+        if answer.failed is not None:
+            failed = UpstreamFailed(answer.failed_status or answer.status, answer.failed, sent=answer.sent)
+        if answer.chunks is not None:
+            events = [event.encode() for event in streams.spoken(answer.chunks, text, reference)]
+            return Played(answer.status, answer.headers, events, failed, streams=True)
+        if failed is not None:
+            raise failed
+        body = text(answer.text).encode() if answer.text is not None else None
+        whole = orjson.dumps(mapped(answer.json, text, reference)) if body is None else body
+        return Played(answer.status, answer.headers, [whole], None, streams=False)
+
+
+class Played:
+    """A recorded answer in this run's values (bench.gateway.upstream.Opening)."""
+
+    def __init__(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        parts: Sequence[bytes],
+        failed: UpstreamFailed | None,
+        *,
+        streams: bool,
+    ) -> None:
+        self.status, self.streams = status, streams
+        self.headers = CIMultiDict(headers)
+        self.told = self.headers
+        self.first_byte_at = time.monotonic()
+        self._parts, self._failed = parts, failed
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        return b"".join(self._parts)
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """The body, event by event; then it breaks off, if it did."""
+        for part in self._parts:
+            yield part
+        if self._failed is not None:
+            raise self._failed

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import aiohttp
 from multidict import CIMultiDict
@@ -67,8 +68,37 @@ class Outgoing:
     body: bytes
 
 
+class Opening(Protocol):
+    """An answer that has begun, of an upstream or of a cassette. Reading raises UpstreamFailed where it breaks off."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def first_byte_at(self) -> float:
+        """In seconds of the monotonic clock."""
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        """Those that are for the client."""
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """Its headers, all of them."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether it comes event by event."""
+
+    async def read(self) -> bytes:
+        """The whole body."""
+
+    def chunks(self) -> AsyncGenerator[bytes]:
+        """The body as it comes."""
+
+
 class Opened:
-    """An upstream's answer that has begun. Reading raises UpstreamFailed where it breaks off."""
+    """An upstream's answer that has begun: an Opening over a response."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response

@@ -287,34 +287,127 @@ async def test_a_cap_bites_in_a_replay_as_it_did(studio: Studio, upstream: Upstr
         assert tokens(job.receipts) == tokens(recorded)
 
 
-async def test_a_stream_is_played_event_by_event_with_this_runs_values(studio: Studio, upstream: Upstream) -> None:
-    text = f'{{"reply_to": "{EVENTS[0]}"}}'
-    deltas = [{"type": "content_block_delta", "index": 0, "delta": {"text": text[n : n + 9]}} for n in range(0, 90, 9)]
+def streams(upstream: Upstream, *pieces: bytes, whole: bool = True) -> None:
+    """Let the upstream send these pieces of a stream one by one, then end it or break off."""
 
     async def respond(request: web.Request) -> web.StreamResponse:
-        body = "".join(f"event: content_block_delta\ndata: {json.dumps(delta)}\n\n" for delta in deltas)
-        return web.Response(text=body, content_type="text/event-stream")
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+            await asyncio.sleep(0.02)
+        if not whole:
+            assert request.transport is not None
+            request.transport.abort()
+        return response
 
     upstream.respond = respond
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+
+def anthropic(text: str, size: int = 9) -> list[bytes]:
+    """An Anthropic stream whose text comes in pieces."""
+    parts = [text[n : n + size] for n in range(0, len(text), size)]
+    return [
+        event("message_start", message={"id": "msg_01X", "usage": {"input_tokens": 11, "output_tokens": 1}}),
+        *(event("content_block_delta", index=0, delta={"type": "text_delta", "text": part}) for part in parts),
+        event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 7}),
+        event("message_stop"),
+    ]
+
+
+def openai(text: str, size: int = 9) -> list[bytes]:
+    """A stream of chat completions that tells its usage in a chunk of its own."""
+    parts = [text[n : n + size] for n in range(0, len(text), size)]
+    values = [{"id": "chatcmpl-9", "choices": [{"index": 0, "delta": {"content": part}}]} for part in parts]
+    usage = {"id": "chatcmpl-9", "choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 7}}
+    return [*(f"data: {json.dumps(value)}\n\n".encode() for value in (*values, usage)), b"data: [DONE]\n\n"]
+
+
+DIALECTS = {"anthropic": (anthropic, "/v1/messages"), "openai": (openai, "/v1/chat/completions")}
+
+
+def asking(event_id: str) -> dict[str, Any]:
+    messages = [{"role": "user", "content": f"Event ID: {event_id}"}]
+    return {"model": "m", "max_tokens": 50, "stream": True, "messages": messages}
+
+
+def text_of(reply: Reply) -> str:
+    """What a client puts together of a stream."""
+    text = ""
+    for line in reply.data.decode().splitlines():
+        if line.startswith("data: {"):
+            value = json.loads(line[6:])
+            text += value.get("delta", {}).get("text") or ""
+            text += "".join(choice["delta"].get("content") or "" for choice in value.get("choices", ()))
+    return text
+
+
+async def streamed(job: Job, dialect: str, event_id: str, told: Context) -> Reply:
+    grant = await job.issue("orch", task="buzz/hello", context=told, endpoint=dialect)
+    return await job.call(grant, asking(event_id), path=DIALECTS[dialect][1])
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_stream_is_played_event_by_event_with_this_runs_values(
+    dialect: str, studio: Studio, upstream: Upstream
+) -> None:
+    """Also where the report of its usage was taken out for a client that hadn't asked for it."""
+    text = f'{{"reply_to": "{EVENTS[0]}"}}'
+    streams(upstream, *DIALECTS[dialect][0](text))
     async with studio.recording() as job:
-        run = Run(job)
-        grant = await job.issue("orch", task="buzz/hello", context=run.context)
-        recorded = await job.call(grant, asking(EVENTS[0]))
+        recorded = await streamed(job, dialect, EVENTS[0], context())
+        before = job.receipts
+    timing = cassette.read(studio.tape).calls[0].timing
+    assert len(timing.chunks_ms) == len(DIALECTS[dialect][0](text))
+    assert list(timing.chunks_ms) == sorted(timing.chunks_ms)
+    assert timing.chunks_ms[-1] > timing.chunks_ms[0] > 0
     async with studio.replaying() as job:
-        grant = await job.issue("orch", task="buzz/hello", context=context())
-        replayed = await job.call(grant, asking(EVENTS[7]))
+        replayed = await streamed(job, dialect, EVENTS[7], context())
+        after = job.receipts
     assert replayed.headers["content-type"].startswith("text/event-stream")
-    assert (whole(recorded), whole(replayed)) == (text, text.replace(EVENTS[0], EVENTS[7]))
+    assert (text_of(recorded), text_of(replayed)) == (text, text.replace(EVENTS[0], EVENTS[7]))
     assert replayed.data.count(b"\n\n") == recorded.data.count(b"\n\n")
+    assert tokens(after) == tokens(before) == [("orch", "ok", 200, 11, 0, 0, 7)]
+    assert (after[0]["streamed"], after[0]["provider"]) == (True, "replay")
 
 
-def asking(event: str) -> dict[str, Any]:
-    return {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": f"Event ID: {event}"}]}
+async def test_a_stream_that_broke_off_breaks_off_again(studio: Studio, upstream: Upstream) -> None:
+    streams(upstream, *anthropic("as far as this")[:3], whole=False)
+    async with studio.recording() as job:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await streamed(job, "anthropic", EVENTS[0], context())
+        before = job.receipts
+    async with studio.replaying() as job:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await streamed(job, "anthropic", EVENTS[7], context())
+        after = job.receipts
+    assert [r["reason"] for r in after] == [r["reason"] for r in before]
+    assert tokens(after) == tokens(before) == [("orch", "unknown", 200, 11, 0, 0, None)]
 
 
-def whole(reply: Reply) -> str:
-    events = reply.data.decode().split("\n\n")[:-1]
-    return "".join(json.loads(event.partition("data: ")[2])["delta"]["text"] for event in events)
+async def test_the_place_of_a_stream_is_where_its_client_has_all_of_it(studio: Studio, upstream: Upstream) -> None:
+    """What a client does with its last event comes after it, however long the books take."""
+    streams(upstream, *anthropic("go on"))
+    async with studio.recording() as job:
+        told = context()
+        grant = await job.issue("orch", task="buzz/hello", context=told)
+        other = await job.issue("worker-1", task="buzz/hello", context=told)
+        sent = {"x-api-key": grant.token, "content-type": "application/json"}
+        async with job.http.post(grant.base_url + "/v1/messages", json=asking(EVENTS[0]), headers=sent) as response:
+            async for line in response.content:
+                if b"message_stop" in line:
+                    break
+            says(upstream, "done")
+            body = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "go"}]}
+            assert (await job.call(other, body)).status == 200
+            await response.read()
+    first, second = cassette.read(studio.tape).calls
+    assert first.timing.answered is not None
+    assert first.timing.answered < second.timing.asked
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class Play:
 
     async def ask(self, agent: str, *texts: str, **where: str) -> str:
         answer = await self.part(agent, **where).answer(asking(*texts))
-        return str(json.loads(answer.body)["text"])
+        return str(json.loads(await answer.read())["text"])
 
 
 async def settled(task: asyncio.Task[Any]) -> bool:
