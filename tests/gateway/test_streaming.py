@@ -76,7 +76,7 @@ async def test_every_event_is_with_the_client_before_the_next_is_sent(
     upstream.before = before
     grant, read = await job.issue(**endpoint_of(path)), b""
     async with streaming(job, grant, path, body) as response:
-        for number in range(4):
+        for number in range(3):  # the shortest of the streams has one more
             go.release()
             while read.count(b"\n\n") <= number:
                 read += await response.content.readany()
