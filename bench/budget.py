@@ -1,13 +1,22 @@
-"""What a whole team may use in a trial, so that "equal budget" can be said of two conditions."""
+"""What a whole team may use in a trial, so that "equal budget" can be said of two conditions; and a whole job."""
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
+from bench.errors import Problem
 from bench.manifest import Condition, Limits
+from bench.prices import USD_MICROS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from bench.faults import Faults
+    from bench.plan import Options
+
+MOST = 999_999_999_999
+"""Of micro-dollars, tokens or calls."""
 
 UNITS = ("usd_micros", "tokens", "calls")
 
@@ -21,11 +30,38 @@ def of_team(condition: Condition) -> Limits:
     return Limits(*caps)
 
 
+def of_job(options: Options, faults: Faults) -> Limits:
+    """The caps of a whole job, from `--budget-usd`, `--budget-tokens` and `--budget-calls`."""
+    return Limits(
+        _usd_micros(options.budget_usd, faults),
+        faults.number("--budget-tokens", options.budget_tokens, most=MOST),
+        faults.number("--budget-calls", options.budget_calls, most=MOST),
+    )
+
+
+def _usd_micros(given: str | None, faults: Faults) -> int | None:
+    if given is None:
+        return None
+    try:
+        micros = Decimal(given) * USD_MICROS
+        if 1 <= micros <= MOST:
+            return int(micros)
+    except (InvalidOperation, ValueError):
+        pass
+    faults.append(Problem("--budget-usd", f"{given} is no sum of money", "give USD, such as 25 or 2.50"))
+    return None
+
+
 def said(limits: Limits, timeout_seconds: int | None) -> str:
     """`900 s, $2.50, 2,000,000 tokens, any number of calls`."""
-    money = "any cost" if limits.usd_micros is None else f"${limits.usd_micros / 1_000_000:,.2f}"
     time = "the tasks' own time" if timeout_seconds is None else f"{timeout_seconds} s"
-    return f"{time}, {money}, {_number(limits.tokens, 'tokens')}, {_number(limits.calls, 'calls')}"
+    return f"{time}, {caps_said(limits)}"
+
+
+def caps_said(limits: Limits) -> str:
+    """`$2.50, 2,000,000 tokens, any number of calls`."""
+    money = "any cost" if limits.usd_micros is None else f"${limits.usd_micros / 1_000_000:,.2f}"
+    return f"{money}, {_number(limits.tokens, 'tokens')}, {_number(limits.calls, 'calls')}"
 
 
 def _number(cap: int | None, what: str) -> str:

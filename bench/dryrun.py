@@ -11,10 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.budget import of_team, said
+from bench.budget import caps_said, of_team, said
 from bench.estimate import summary, wall_s
 from bench.faults import shown
 from bench.harborjob import harbor_arguments, overrides
+from bench.manifest import Limits
 from bench.plan import JobPlan, Plan
 
 ENVIRONMENT = {"HARBOR_TELEMETRY": "off"}
@@ -58,6 +59,7 @@ def _team(plan: Plan) -> list[str]:
         f"condition    {condition.name}, sha256 {condition.sha256}, from {shown(condition.path)}",
         f"team         {team}",
         f"budget       of each trial: {said(of_team(condition), condition.timeout_seconds)}",
+        *([f"             of each job: {caps_said(plan.budget)}"] if plan.budget != Limits() else []),
         f"model        {_model(plan)}",
     ]
 
@@ -108,6 +110,7 @@ def _object(plan: Plan) -> dict[str, Any]:
         "n_tasks": plan.n_tasks,
         "agent": plan.agent,
         "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
+        "job_budget": asdict(plan.budget),
         "at_most_seconds": None if plan.n_tasks is None or math.isinf(longest := wall_s(plan)) else round(longest),
         "jobs": [
             {

@@ -24,7 +24,7 @@ class Faults(list[Problem]):
         """A whole number within the bounds; None where none was given, or where what was given is none."""
         if given is None:
             return None
-        if not re.fullmatch(r"[0-9]{1,6}", str(given)) or not least <= int(given) <= most:
+        if not re.fullmatch(r"[0-9]{1,15}", str(given)) or not least <= int(given) <= most:
             self.append(Problem(option, f"{given} is not a whole number from {least} to {most}"))
             return None
         return int(given)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import baseline, extras, harbortask, plan_jobs
+from bench import baseline, budget, extras, harbortask, plan_jobs
 from bench import endpoints as endpoint_files
 from bench import manifest as manifests
 from bench import plan_checks as checks
@@ -21,7 +21,7 @@ from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.extras import Extras
 from bench.faults import Faults
-from bench.manifest import Condition
+from bench.manifest import Condition, Limits
 from bench.nearest import did_you_mean
 from bench.plan_jobs import JobPlan as JobPlan
 from bench.replay import Replay
@@ -33,6 +33,7 @@ DEFAULT_ENDPOINTS = "manifests/endpoints/anthropic-live.json"
 REHEARSAL_MANIFEST = "manifests/rehearsal.yaml"
 DEFAULT_SCRIPT = "good"
 STACKS = ("embedded", "compose")
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,9 @@ class Options:
     agent_programs: Path | None = None
     record: bool = False
     replay: Path | None = None
+    budget_usd: str | None = None
+    budget_tokens: int | str | None = None
+    budget_calls: int | str | None = None
     upload: bool = False
     gui: bool = False
     fresh: bool = False
@@ -81,7 +85,7 @@ class Plan:
     """What will run.
 
     `rehearsal` is the script's name, or None; `agent` is the one of Harbor's that plays in a team's place, or None;
-    `n_tasks` counts all tasks under a local path.
+    `n_tasks` counts all tasks under a local path; `budget` has the caps of each job as a whole.
     """
 
     jobs: tuple[JobPlan, ...]
@@ -96,6 +100,7 @@ class Plan:
     agent: str | None
     extras: Extras
     replay: Replay | None = None
+    budget: Limits = NO_LIMITS
 
     @property
     def modelless(self) -> bool:
@@ -143,6 +148,7 @@ def make(options: Options) -> Plan:
     if not known:
         faults += extras.problems(harbors, environment, options.agent)
     jobs = plan_jobs.make(options, selection, condition, faults)
+    of_job = budget.of_job(options, faults)
     faults += checks.combination_problems(options.upload, rehearsal, options.gui, stack)
     tasks = selection.tasks if selection else ()
     modelless = scripted or options.agent is not None
@@ -178,6 +184,7 @@ def make(options: Options) -> Plan:
         agent=options.agent,
         extras=harbors,
         replay=replay,
+        budget=of_job,
     )
 
 

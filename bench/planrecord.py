@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import InvalidInput
+from bench.files import write_atomically
 from bench.manifest import Limits
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ ANEW = frozenset(
 )
 """Options that are a run's own: a resumed job takes them from the command line, not from its record."""
 
-UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude", "roster"})
-"""Fields that say how a job was asked for; what came of it is in others. The roster is the condition's."""
+UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude", "roster", "job_budget"})
+"""Fields that say how a job was asked for; what came of it is in others. The roster is the condition's. A job's budget
+may be raised when it goes on."""
 
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
@@ -71,6 +73,8 @@ class JobPlanRecord:
     replay: str | None = None
     """The hash of the cassette that was played in a model's place."""
     roster: tuple[Seat, ...] = ()
+    job_budget: Limits = field(default_factory=Limits)
+    """The caps of the job as a whole."""
 
     def holds(self, task: str, source: str) -> bool:
         """Whether a trial's task is one that was planned (public case 1).
@@ -113,6 +117,7 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "harnesses": list(plan.condition.harnesses),
         "agent": plan.agent,
         "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
+        "job_budget": asdict(plan.budget),
         "roster": [asdict(Seat(a.name, a.member, a.role, a.limits)) for a in plan.condition.agents],
         "endpoints": {
             name: {"provider": e.provider, "base_url": e.base_url, "dialect": e.dialect}
@@ -161,15 +166,29 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         exclude=_texts(raw.get("exclude")),
         replay=str(raw["replay"]) if raw.get("replay") else None,
         roster=tuple(_roster(raw.get("roster"))),
+        job_budget=_limits(raw.get("job_budget")),
     )
+
+
+def set_budget(plan: Plan, job: JobPlan) -> None:
+    """Have the record of a job that goes on say its budget as it is now."""
+    record, now = load(job.directory), describe(plan, job)
+    record["job_budget"] = now["job_budget"]
+    kept = {name: value for name, value in record["options"].items() if not name.startswith("budget_")}
+    record["options"] = kept | {name: value for name, value in now["options"].items() if name.startswith("budget_")}
+    write_atomically(job.directory / FILE_NAME, json.dumps(record, indent=2) + "\n")
 
 
 def _roster(given: Any) -> Iterator[Seat]:
     for seat in given if isinstance(given, list) else ():
         if isinstance(seat, dict) and isinstance(seat.get("name"), str):
-            limits = _budget(seat.get("limits"))
-            caps = Limits(limits.get("usd_micros"), limits.get("tokens"), limits.get("calls"))
+            caps = _limits(seat.get("limits"))
             yield Seat(seat["name"], str(seat.get("member") or seat["name"]), str(seat.get("role") or "?"), caps)
+
+
+def _limits(given: Any) -> Limits:
+    caps = _budget(given)
+    return Limits(caps.get("usd_micros"), caps.get("tokens"), caps.get("calls"))
 
 
 def _budget(given: Any) -> dict[str, int | None]:

@@ -126,6 +126,11 @@ TABLE = [
     Bad("-k many", _options(attempts="many"), "--attempts/-k: many is not a whole number from 1"),
     Bad("-k 1.5", _options(attempts="1.5"), "--attempts/-k: 1.5 is not a whole number from 1"),
     Bad("-n 0", _options(n_concurrent="0"), "--n-concurrent/-n: 0 is not a whole number from 1"),
+    *(
+        Bad(f"a budget of {given}", _options(budget_usd=given), f"--budget-usd: {given} is no sum of money; give USD")
+        for given in ("0", "-1", "much", "nan", "1e12")
+    ),
+    Bad("a budget of no calls", _options(budget_calls="0"), "--budget-calls: 0 is not a whole number from 1"),
     Bad("-d and -p", _options(dataset="x"), "--dataset and --path: exclude each other; give one of the two"),
     Bad("a bad dataset name", _options(path=None, dataset="a b"), "--dataset: 'a b' is no dataset's name"),
     Bad(

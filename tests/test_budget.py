@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.budget import of_team, said
+from bench import planrecord
+from bench.budget import caps_said, of_team, said
+from bench.dryrun import render
 from bench.manifest import Limits, load
 from tests.planning import project
 
@@ -41,3 +44,30 @@ def test_the_least_of_all_caps_holds(
 def test_a_budget_is_said_in_time_money_tokens_and_calls() -> None:
     assert said(Limits(2_500_000, 2_000_000, 40), 900) == "900 s, $2.50, 2,000,000 tokens, 40 calls"
     assert said(Limits(), None) == "the tasks' own time, any cost, any number of tokens, any number of calls"
+
+
+def test_a_jobs_own_budget_is_said_and_recorded(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("good")
+    plan = home.plan(budget_usd="2.50", budget_tokens="9000000", manifest=home.manifest(home.team()))
+    assert plan.budget == Limits(usd_micros=2_500_000, tokens=9_000_000)
+    assert f"of each job: {caps_said(plan.budget)}" in render(plan)
+    assert caps_said(plan.budget) == "$2.50, 9,000,000 tokens, any number of calls"
+    record = planrecord.describe(plan, plan.jobs[0])
+    assert record["job_budget"] == {"usd_micros": 2_500_000, "tokens": 9_000_000, "calls": None}
+    assert "of each job" not in render(home.plan())
+
+
+def test_a_job_that_goes_on_may_have_another_budget_and_keeps_it(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("good")
+    before = home.plan(budget_usd="1", job_name="it")
+    (job,) = before.jobs
+    job.directory.mkdir(parents=True)
+    path = job.directory / planrecord.FILE_NAME
+    path.write_text(json.dumps(planrecord.describe(before, job)))
+    after = home.plan(budget_usd="5", job_name="it")
+    assert not planrecord.differences(planrecord.load(job.directory), planrecord.describe(after, job))
+    planrecord.set_budget(after, job)
+    assert planrecord.read(job.directory, []).job_budget == Limits(usd_micros=5_000_000)
+    assert planrecord.options_of(planrecord.load(job.directory))["budget_usd"] == "5"

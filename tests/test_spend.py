@@ -187,6 +187,20 @@ def test_caps_are_shown_nearest_first_with_what_was_charged(job: Path) -> None:
     assert headline(found).endswith("nearest cap: alpha__1: $0.0009 of $0.0010 (90%)")
 
 
+def test_the_jobs_own_cap_is_one_of_them(job: Path) -> None:
+    (job / "buzzbench-plan.json").write_text(json.dumps(PLAN | {"job_budget": {"usd_micros": 1_000, "calls": None}}))
+    write(job, receipt(cost=100), receipt("alpha__2", cost=850))
+    (cap,) = [cap for cap in read(job).caps if cap.scope == "job"]
+    assert (cap.name, cap.agent, cap.unit, cap.charged, cap.cap, cap.part) == (
+        "lb-team",
+        None,
+        "usd_micros",
+        950,
+        1_000,
+        0.95,
+    )
+
+
 def test_a_cap_that_is_reached_says_so(job: Path) -> None:
     write(job, *(receipt(agent="worker-1", cost=250) for _ in range(4)))
     assert "  alpha__1: $0.0010 of $0.0010 (100%)  reached" in lines(read(job))

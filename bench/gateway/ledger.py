@@ -176,4 +176,6 @@ def usd(micros: int) -> str:
 
 
 def _amount(number: int, unit: str) -> str:
-    return usd(number) if unit == "usd_micros" else f"{number} {unit}"
+    if unit == "usd_micros":
+        return usd(number)
+    return f"1 {unit.removesuffix('s')}" if number == 1 else f"{number} {unit}"

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from bench.resume import Resume
     from bench.settings import Settings
 
-WITH_RESUME = frozenset({"resume", "n_concurrent", "jobs_dir", "upload", "gui", "fresh", "dry_run", "json"})
+WITH_RESUME = frozenset(
+    {
+        *("resume", "n_concurrent", "jobs_dir", "upload", "gui", "fresh", "dry_run", "json"),
+        *("budget_usd", "budget_tokens", "budget_calls"),
+    }
+)
 """Options that a resumed job takes; all others are in its record."""
 
 _planned: dict[tuple[tuple[str, Any], ...], Plan] = {}

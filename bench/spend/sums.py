@@ -25,9 +25,10 @@ UNITS = ("usd_micros", "tokens", "calls")
 
 @dataclass(frozen=True)
 class Cap:
-    """One cap and what was charged against it; None where that is unknown. `name` is the trial's, `agent` one of it."""
+    """One cap and what was charged against it; None where that is unknown. `name` is the job's or the trial's, `agent`
+    one of it."""
 
-    scope: Literal["trial", "agent"]
+    scope: Literal["job", "trial", "agent"]
     name: str
     agent: str | None
     unit: str
@@ -93,17 +94,17 @@ class Books:
         plan = planrecord.read(self.directory, warnings)
         book = journal.read(self.directory / JOURNAL)
         roles = {seat.name: seat.role for seat in plan.roster} | {seat.member: seat.role for seat in plan.roster}
-        trials = self._trials(book)
+        trials, total = self._trials(book), self._tally.by().get((), Used())
         return JobSpend(
             directory=self.directory,
             plan=plan,
             running=running,
-            total=self._tally.by().get((), Used()),
+            total=total,
             agents=_named(self._tally.by("agent")),
             roles=_named(self._tally.by("agent", "member", name=lambda key: (_role(roles, *key),))),
             models=_named(self._tally.by("model")),
             trials=trials,
-            caps=tuple(sorted(_caps(plan, trials), key=lambda cap: -(cap.part or 0))),
+            caps=tuple(sorted(_caps(plan, total, trials), key=lambda cap: -(cap.part or 0))),
             planned_trials=len(plan.directories) * plan.attempts or None,
             warnings=(*warnings, *self._warnings, *book.warnings),
         )
@@ -172,7 +173,11 @@ def _states(book: Journal) -> dict[str, str]:
     return states
 
 
-def _caps(plan: JobPlanRecord, trials: Mapping[str, TrialSpend]) -> Iterable[Cap]:
+def _caps(plan: JobPlanRecord, total: Used, trials: Mapping[str, TrialSpend]) -> Iterable[Cap]:
+    for unit in UNITS:
+        of_job: int | None = getattr(plan.job_budget, unit)
+        if of_job:
+            yield Cap("job", plan.job, None, unit, of_job, total.charged(unit))
     of_trial = Limits(*(plan.budget.get(unit) for unit in UNITS))
     of_agent = {seat.name: seat.limits for seat in plan.roster}
     for name, trial in trials.items():

@@ -11,11 +11,13 @@ from bench.errors import InvalidInput, MachineLacks
 from bench.files import make_private_directory, write_private
 from bench.gateway.backoff import USUAL, Patience
 from bench.keys import State
+from bench.manifest import Limits
 from bench.nostr import Key
 from bench.stack import StackAddress
 
 RUN_DIR_VARIABLE = "BUZZBENCH_RUN_DIR"
 FILE_NAME = "provisioner.json"
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Provisioner:
     """The directory of real agents' programs on this host."""
     patience: Patience = USUAL
     """With upstreams in trouble."""
+    budget: Limits = NO_LIMITS
+    """The caps of the whole job."""
 
     @property
     def owner(self) -> Key:
@@ -44,7 +48,14 @@ class Provisioner:
         return Key(self.user_secret_key)
 
 
-def write_provisioner(run_dir: Path, state: State, address: StackAddress, *, patience: Patience | None = None) -> Path:
+def write_provisioner(
+    run_dir: Path,
+    state: State,
+    address: StackAddress,
+    *,
+    budget: Limits = NO_LIMITS,
+    patience: Patience | None = None,
+) -> Path:
     """Write `provisioner.json` (0600) for a job into its run directory, and return its path.
 
     `patience` is by default what the settings say.
@@ -61,6 +72,7 @@ def write_provisioner(run_dir: Path, state: State, address: StackAddress, *, pat
         gateway_url=address.gateway_url,
         gateway_control=address.gateway_control,
         agent_programs=str(xbuild.programs_directory(found)),
+        budget=budget,
         patience=patience or Patience(found.upstream_retries, longest_wait_s=found.longest_wait_s),
     )
     make_private_directory(run_dir)
@@ -73,7 +85,7 @@ def load_provisioner(run_dir: Path) -> Provisioner:
     path = run_dir / FILE_NAME
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
-        return Provisioner(**given | {"patience": Patience(**given["patience"])})
+        return Provisioner(**given | {"patience": Patience(**given["patience"]), "budget": Limits(**given["budget"])})
     except FileNotFoundError:
         raise InvalidInput.of(
             str(path), "there is no provisioner file", f"unset {RUN_DIR_VARIABLE}, or run `inv bench`"

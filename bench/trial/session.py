@@ -154,6 +154,7 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
             prices_sha256=sheet_sha256(condition.prices),
             record=recording if terms.record else None,
             replay=str(terms.replay.absolute()) if terms.replay else None,
+            budget=provisioner.budget,
             patience=provisioner.patience,
         )
     )

@@ -92,7 +92,7 @@ async def test_a_killed_job_leaves_dead_tokens_and_can_come_back(
         back = Job(again, job.http, receipts, "killed")
         refused = await back.call(await back.issue())
     assert refused.status == 402, "earlier calls count against the job's budget"
-    assert refused.json["error"]["message"].startswith("Buzzbench budget: the job killed has a cap of 1 calls: ")
+    assert refused.json["error"]["message"].startswith("Buzzbench budget: the job killed has a cap of 1 call: ")
 
 
 @pytest.mark.parametrize(

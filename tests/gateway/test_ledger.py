@@ -47,13 +47,13 @@ def test_a_reservation_holds_until_it_settles() -> None:
         ),
         (
             {"trial": Limits(tokens=10)},
-            "the trial t has a cap of 10 tokens: 1 tokens spent, 0 tokens reserved by calls under way, and this "
+            "the trial t has a cap of 10 tokens: 1 token spent, 0 tokens reserved by calls under way, and this "
             "call may take 11 tokens",
         ),
         (
             {"job": Limits(calls=1)},
-            "the job j has a cap of 1 calls: 1 calls spent, 0 calls reserved by calls under way, and this "
-            "call may take 1 calls",
+            "the job j has a cap of 1 call: 1 call spent, 0 calls reserved by calls under way, and this "
+            "call may take 1 call",
         ),
     ],
 )

@@ -154,8 +154,8 @@ async def test_a_cap_refuses_with_a_reason_for_people_and_a_notice(job: Job, ups
         reply = await job.call(grant)
         notice = await anext(notices)
     reason = (
-        "the agent worker-1 has a cap of 1 calls: 1 calls spent, 0 calls reserved by calls under way, and this call "
-        "may take 1 calls"
+        "the agent worker-1 has a cap of 1 call: 1 call spent, 0 calls reserved by calls under way, and this call "
+        "may take 1 call"
     )
     assert (reply.status, reply.headers["x-buzzbench-error"]) == (402, "budget")
     assert reply.json["error"] == {

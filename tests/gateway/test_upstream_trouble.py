@@ -250,6 +250,6 @@ async def test_the_jobs_own_cap_is_told_to_the_whole_job(
         assert [(await capped.call(two)).status for _ in range(2)] == [402, 402]
         await lease.usage("t1")
     note, budget = said
-    assert (note.state, note.reason) == ("note", "the job capped has spent 1 calls of 1 calls, 100 %")
+    assert (note.state, note.reason) == ("note", "the job capped has spent 1 call of 1 call, 100 %")
     assert (budget.state, budget.until) == ("budget", None)
-    assert budget.reason.startswith("the job capped has a cap of 1 calls: 1 calls spent")
+    assert budget.reason.startswith("the job capped has a cap of 1 call: 1 call spent")

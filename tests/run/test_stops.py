@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 class Credit:
     """A model that makes the file in two calls, as long as there is credit for a call."""
 
-    def __init__(self, calls: int) -> None:
-        self.calls = calls
+    def __init__(self, calls: int, error: tuple[int, str] = (402, "Your credit balance is too low")) -> None:
+        self.calls, self.error = calls, error
 
     def answer(self, asked: Asked) -> Blocks | tuple[int, str]:
         if self.calls == 0:
-            return 402, "Your credit balance is too low"
+            return self.error
         self.calls -= 1
         return [use("done", text="made")] if asked.results else [use("shell", command="echo it > made.txt")]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from harbor.environments.base import HealthcheckError
 
+from bench.trial import session
 from tests.trial.upstream import Asked, Blocks, Upstream, serving, text, use
 
 
@@ -117,6 +118,20 @@ async def test_an_upstream_that_does_not_serve_is_nobodys_failure(
     assert trial.facts["fault"]["kind"] == kind
     assert trial.facts["ended"] == "fault"
     assert trial.evidence["messages"][0]["author"] == "user"
+
+
+async def test_time_that_went_by_while_calls_were_kept_back_is_nobodys_failure(bench: Any, tmp_path: Path) -> None:
+    session.write_provisioner(bench.stack.run_dir(bench.job_dir.name), bench.stack.state, bench.stack.address)
+    upstream = Upstream(lambda asked: (429, "busy"), error_headers={"retry-after": "50"})
+    async with serving(upstream, tmp_path, workers=0) as terms:
+        trial = bench.trial(bench.task("t", agent_timeout_s=9.5), **terms)
+        with pytest.raises(
+            HealthcheckError, match=r"^upstream_failed: model calls still waited for an upstream in trou"
+        ):
+            await trial.run()
+    assert trial.facts["ended"] == "fault"
+    assert "agent_timeout" in trial.facts["labels"]
+    assert trial.facts["agents"]["orch"]["held_calls"] == 1
 
 
 async def test_a_teams_own_budget_ends_its_work_and_is_judged(bench: Any, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ import pytest
 from bench import settings
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, MachineLacks
+from bench.gateway.protocol import JobNotice
 from bench.keys import ensure
 from bench.settings import ROOT
 from bench.stack import StackAddress
-from bench.trial import provisioner, session
+from bench.trial import notes, provisioner, session, stops
 from bench.trial import terms as terms_of
 from bench.trial.agent import TeamAgent
 from bench.trial.terms import Terms
@@ -52,6 +53,7 @@ def test_the_provisioner_file_is_private_and_complete(tmp_path: Path) -> None:
         "archive_on_teardown": False,
         "agent_programs": str(settings.load().state_dir / "agent-programs"),
         "patience": {"retries": 8, "first_wait_s": 1.0, "longest_wait_s": 300},
+        "budget": {"usd_micros": None, "tokens": None, "calls": None},
     }
     loaded = session.load_provisioner(path.parent)
     assert (loaded.owner, loaded.user) == (state.owner, state.user)
@@ -142,3 +144,15 @@ def test_a_session_ends_with_its_event_loop(shared_stack: Any, tmp_path: Path, m
 
     assert asyncio.run(use()).http.closed
     assert asyncio.run(use()).http.closed
+
+
+def test_what_concerns_the_whole_job_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[stops.Stop] = []
+    said: list[str] = []
+    monkeypatch.setattr(stops, "_listener", stopped.append)
+    monkeypatch.setattr(notes, "_listener", said.append)
+    session._hear(JobNotice("note", "the job has spent 80 %"))
+    session._hear(JobNotice("waiting", "later", "2026-01-01T00:00:00Z"))
+    assert (said, stopped) == (["the job has spent 80 %"], [stops.Stop("waiting", "later")])
+    monkeypatch.setattr(notes, "_listener", None)
+    notes.say("nobody listens")

@@ -50,6 +50,7 @@ class Upstream:
     answer: Callable[[Asked], Blocks | tuple[int, str]]
     delay_s: float = 0.0
     before: Callable[[Asked], Awaitable[None]] | None = None
+    error_headers: dict[str, str] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -74,7 +75,7 @@ class Upstream:
         if isinstance(answer, tuple):
             status, message = answer
             error = {"type": "error", "error": {"type": "test_error", "message": message}}
-            return web.json_response(error, status=status)
+            return web.json_response(error, status=status, headers=self.error_headers)
         stop = "tool_use" if any(block["type"] == "tool_use" for block in answer) else "end_turn"
         return web.json_response({"content": answer, "stop_reason": stop, "usage": USAGE})
 
