@@ -100,6 +100,7 @@ def test_who_has_died_is_said(team: Team) -> None:
     team.make(f"{READY} sleep 1000")
     team.run("start.sh")
     os.kill(int((team.home / "kit" / "agents" / "worker-1" / "pid").read_text()), 9)
+    wait_until(lambda: team.run("alive.sh").stdout != "")
     assert team.run("alive.sh").stdout == "dead worker-1\n"
 
 
