@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import aiohttp
+import orjson
 from multidict import CIMultiDict
 
-from bench.gateway import metering, trouble, upstream
+from bench.gateway import metering, streamed, trouble, upstream
 from bench.gateway.metering import NO_REPORT, Reported, StreamMeter
 from bench.gateway.player import Player, ScriptFault
 from bench.gateway.protocol import Endpoint, FaultKind
@@ -169,7 +170,16 @@ async def play(player: Player, wire: Wire, request: Request) -> Ended:
         return Ended("error", 422, _NOTHING, reason=reason, refused=Refused(422, kind, reason), unfit=kind)
     if think_s:
         await asyncio.sleep(think_s)
-    return _answered(wire, Answer(200, CIMultiDict({"content-type": "application/json"}), body, time.monotonic()), {})
+    ended = _answered(wire, Answer(200, CIMultiDict({"content-type": "application/json"}), body, time.monotonic()), {})
+    return _as_stream(ended, wire, request) if request.stream else ended
+
+
+def _as_stream(ended: Ended, wire: Wire, request: Request) -> Ended:
+    """A scripted answer for a client that asked for a stream."""
+    assert ended.answer is not None
+    events = streamed.events(wire.spoken, orjson.loads(ended.answer.body), with_usage=request.asking is None)
+    answer = replace(ended.answer, headers=CIMultiDict({"content-type": "text/event-stream"}), body=events)
+    return replace(ended, answer=answer, response_sha256=hashlib.sha256(events).hexdigest())
 
 
 async def _pass_on(

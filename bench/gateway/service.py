@@ -68,7 +68,7 @@ async def _healthy(request: web.Request) -> web.Response:
 
 async def _nowhere(request: web.Request) -> web.Response:
     served = ", ".join(f"POST /v1{wire.path}" for wire in WIRES.values())
-    wire = WIRES["anthropic" if "x-api-key" in request.headers else "openai"]
+    wire = WIRES["anthropic" if "anthropic-version" in request.headers else "openai"]
     return _error(wire, Refused(404, "not_found", f"there is no {request.method} {request.path} here, only {served}"))
 
 

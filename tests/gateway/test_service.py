@@ -12,7 +12,7 @@ from bench.gateway.protocol import Grant
 from bench.gateway.script import load_script
 from bench.manifest import Limits
 from tests.gateway.conftest import CONTEXT, Gateway, Job
-from tests.gateway.upstream import Upstream
+from tests.gateway.upstream import Upstream, sha256
 
 CHAT = "/v1/chat/completions"
 TOOLS = [{"name": n} for n in ("shell", "send_message", "done")]
@@ -44,6 +44,12 @@ async def test_other_paths_say_what_there_is(job: Job, gateway: Gateway, method:
     assert message == (
         f"there is no {method} {path} here, only POST /v1/messages, POST /v1/chat/completions, POST /v1/responses"
     )
+
+
+async def test_clients_of_anthropic_are_told_so_in_their_own_form(job: Job, gateway: Gateway) -> None:
+    headers = {"anthropic-version": "2023-06-01"}
+    async with job.http.post(f"{gateway.url}/v1/messages/count_tokens", headers=headers) as response:
+        assert (response.status, (await response.json())["error"]["type"]) == (404, "not_found_error")
 
 
 @pytest.mark.parametrize("token", ["", "forged"])
@@ -221,6 +227,18 @@ async def test_the_scripted_model_speaks_openai(job: Job) -> None:
     assert json.loads(calls[1]["function"]["arguments"])["command"] == (
         f"buzz messages send --channel cccccccc --content 'REPORT 1' --mention {'aa' * 32} --reply-to {'ab' * 32}"
     )
+
+
+@pytest.mark.parametrize(("endpoint", "path"), [("scripted", "/v1/messages"), ("scripted-openai", CHAT)])
+async def test_the_scripted_model_streams_to_clients_that_ask_for_it(job: Job, endpoint: str, path: str) -> None:
+    tools = [{"type": "function", "function": tool, **tool} for tool in TOOLS]
+    reply = await job.call(await scripted(job, endpoint), shown("write part 1", tools=tools, stream=True), path=path)
+    assert reply.headers["content-type"] == "text/event-stream"
+    assert b"echo 1" in reply.data
+    assert b'"usage":{"prompt_tokens"' not in reply.data, "the client did not ask"
+    (receipt,) = job.receipts
+    assert (receipt["outcome"], receipt["tool_calls"], receipt["response_sha256"]) == ("ok", 2, sha256(reply.data))
+    assert receipt["cost_usd_micros"] > 0
 
 
 @pytest.mark.parametrize(
