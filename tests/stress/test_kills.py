@@ -69,7 +69,8 @@ def test_ten_kills_at_random_moments_lose_no_score_and_make_none_twice(installed
         if running.poll() is None:
             _kill(running, both=bool(number % 2))
         else:
-            assert running.returncode == 0, running.communicate()[1]
+            _, said = running.communicate()
+            assert running.returncode == 0, said
         wait_until(lambda: installed.job_processes() == [])
         if directory.exists():
             now = scored(directory)
