@@ -23,12 +23,13 @@ from bench.records import RECEIPTS, JobRecord, TrialRecord, read_job
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
 """Harbor's, in result.json, each with `started_at` and `finished_at` (HARBOR.md section 7.3)."""
 NOT_NULL = (
-    *("call_id", "trial", "agent", "member", "endpoint", "provider", "model", "dialect", "started_at", "total_ms"),
-    *("status", "outcome", "prices_sha256", "request_sha256"),
+    *("call_id", "trial", "agent", "member", "endpoint", "provider", "dialect", "started_at", "total_ms"),
+    *("status", "outcome", "prices_sha256"),
 )
 NULLABLE = (
-    *("first_byte_ms", "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"),
-    *("cost_usd_micros", "charged_usd_micros", "charged_tokens", "response_sha256", "reason", "cassette_sha256"),
+    *("model", "request_sha256", "response_sha256", "first_byte_ms", "queue_ms", "retry", "again", "streamed"),
+    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "tool_calls", "reason"),
+    *("cost_usd_micros", "charged_usd_micros", "charged_tokens", "cassette_sha256", "served_model", "served_provider"),
 )
 
 type Row = Mapping[str, Any]
@@ -126,9 +127,10 @@ def _receipts(job: str, path: Path, warnings: list[str]) -> list[Row]:
         if lacking:
             warnings.append(f"{path}: receipt {receipt.get('call_id')} lacks {', '.join(lacking)}, passed over")
             continue
-        row = {name: receipt.get(name) for name in (*NOT_NULL, *NULLABLE)}
+        told = {name: receipt.get(name) for name in (*NOT_NULL, *NULLABLE)}
+        row = {name: _text(value) if isinstance(value, str) else value for name, value in told.items()}
         usage = receipt.get("usage")
-        row |= {"job": job, "reason": _text(row["reason"]), "usage": None if usage is None else _jsonb(usage)}
+        row |= {"job": job, "usage": None if usage is None else _jsonb(usage)}
         rows.append(row | {"outcome": "unknown"} if row["outcome"] == "open" else row)
     return rows
 

@@ -194,9 +194,33 @@ def test_a_line_cut_off_by_a_crash_is_named_and_the_rest_is_projected(benchmark:
     assert done.warnings == (f"{journal}, line 3: not a JSON object (cut off?), passed over",)
 
 
+def test_a_call_that_was_refused_unread_has_its_row_too(benchmark: str, job: Path) -> None:
+    late = receipt("c1", outcome="refused", status=401, model=None, request_sha256=None)
+    odd = receipt("c2", outcome="refused", status=403, model="m\0")
+    (job / "buzzbench-receipts.jsonl").write_text(json.dumps(late) + "\n" + json.dumps(odd) + "\n")
+    assert projection.project(benchmark, job).warnings == ()
+    assert rows(benchmark, "SELECT status, model FROM benchmark.llm_receipts ORDER BY 1") == [
+        (401, None),
+        (403, "m\N{REPLACEMENT CHARACTER}"),
+    ]
+
+
+def test_each_attempt_says_which_it_is_what_it_waited_for_and_who_answered(benchmark: str, job: Path) -> None:
+    again = receipt("c1", retry=0, again=True, queue_ms=1.5, streamed=False)
+    last = receipt("c1-1", retry=1, again=False, queue_ms=2000.0, streamed=True, tool_calls=2)
+    last |= {"served_model": "m-2026", "served_provider": "Azure"}
+    (job / "buzzbench-receipts.jsonl").write_text(json.dumps(again) + "\n" + json.dumps(last) + "\n")
+    projection.project(benchmark, job)
+    columns = "retry, again, queue_ms, streamed, tool_calls, served_model, served_provider"
+    assert rows(benchmark, f"SELECT {columns} FROM benchmark.llm_receipts ORDER BY retry") == [
+        (0, True, 1.5, False, None, None, None),
+        (1, False, 2000.0, True, 2, "m-2026", "Azure"),
+    ]
+
+
 def test_a_receipt_that_lacks_a_field_is_named(benchmark: str, job: Path) -> None:
     journal = job / "buzzbench-receipts.jsonl"
-    journal.write_text(json.dumps(receipt("c4", model=None)) + "\n" + json.dumps(receipt("c5")) + "\n")
+    journal.write_text(json.dumps(receipt("c4", endpoint=None)) + "\n" + json.dumps(receipt("c5")) + "\n")
     done = projection.project(benchmark, job)
     assert done.receipts == 1
-    assert done.warnings == (f"{journal}: receipt c4 lacks model, passed over",)
+    assert done.warnings == (f"{journal}: receipt c4 lacks endpoint, passed over",)
