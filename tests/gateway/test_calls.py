@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
@@ -30,6 +31,13 @@ async def test_bodies_pass_byte_for_byte_both_ways(job: Job, upstream: Upstream)
     (receipt,) = job.receipts
     assert receipt["request_sha256"] == sha256(odd)
     assert receipt["response_sha256"] == sha256(entry.response)
+
+
+async def test_a_compressed_request_is_unpacked_for_reading_and_passed_on_plain(job: Job, upstream: Upstream) -> None:
+    plain = b'{"model": "m", "max_tokens": 9, "messages": []}'
+    reply = await job.call(await job.issue(), gzip.compress(plain), **{"content-encoding": "gzip"})
+    assert (reply.status, upstream.ledger[0].body) == (200, plain)
+    assert "content-encoding" not in upstream.ledger[0].headers
 
 
 async def test_only_credentials_and_connection_headers_change(job: Job, upstream: Upstream) -> None:
@@ -154,9 +162,11 @@ async def test_a_call_under_way_may_end_within_the_grace(job: Job, upstream: Ups
 
 async def test_large_bodies_pass_up_to_the_limit(job: Job, upstream: Upstream) -> None:
     grant = await job.issue()
-    big = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x" * 20_000_000}]}
-    assert (await job.call(grant, big)).status == 200
-    reply = await job.call(grant, b" " * (33 * 1024 * 1024))
+    body = b'{"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "%b"}]}'
+    most = body % (b"x" * (32 * 1024 * 1024 - len(body) + 2))
+    assert (await job.call(grant, most)).status == 200
+    assert (len(most), upstream.ledger[0].body) == (32 * 1024 * 1024, most)
+    reply = await job.call(grant, most + b" ")
     assert (reply.status, reply.json["error"]["type"]) == (413, "request_too_large")
     assert reply.json["error"]["message"] == "the body is over 32 MB"
 

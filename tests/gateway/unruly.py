@@ -13,6 +13,7 @@ import orjson
 from aiohttp import web
 
 from bench.prices import Tokens
+from tests.gateway import streams
 from tests.gateway.upstream import KEY, sha256
 
 type Fate = Literal["whole", "broken off", "cut short", "failed"]
@@ -22,6 +23,7 @@ DECK: tuple[Fate, ...] = (*[WHOLE] * 12, "broken off", "cut short", "failed")
 """Fates are dealt, so that a short run has all of them."""
 
 LONGEST_THOUGHT_S = 0.02
+LONGEST_PAUSE_S = 0.004
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Unruly:
         await asyncio.sleep(self.chance.uniform(0, LONGEST_THOUGHT_S))
         if fate == "failed":
             return web.json_response({"error": {"message": "overloaded"}}, status=500)
+        if wanted.get("stream"):
+            return await self._stream(request, fate, tokens)
         data = orjson.dumps(_answer(request.path, tokens))
         if fate == "whole":
             return web.Response(body=data, content_type="application/json")
@@ -64,6 +68,28 @@ class Unruly:
         if request.transport is not None:
             request.transport.abort()
         return web.Response()
+
+    async def _stream(self, request: web.Request, fate: Fate, tokens: Tokens) -> web.StreamResponse:
+        """An answer in events, with pauses; one that is cut short ends after any of them, or within one."""
+        usage = _usage(request.path, tokens)
+        events = streams.anthropic(usage) if request.path.endswith("/messages") else streams.chat(usage)
+        data = b"".join(events)
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        try:
+            if fate != "broken off":
+                await response.prepare(request)
+            if fate == "whole":
+                for event in events:
+                    await response.write(event)
+                    await asyncio.sleep(self.chance.uniform(0, LONGEST_PAUSE_S))
+                return response
+            if fate == "cut short":
+                await response.write(data[: self.chance.randint(1, len(data) - 1)])
+        except ConnectionError:
+            return response
+        if request.transport is not None:
+            request.transport.close()
+        return response
 
     def _fate(self) -> Fate:
         if not self._fates:
@@ -79,21 +105,26 @@ class Unruly:
 
 
 def _answer(path: str, tokens: Tokens) -> dict[str, Any]:
+    usage = _usage(path, tokens)
+    if path.endswith("/messages"):
+        return {"type": "message", "content": [{"type": "text", "text": "yes"}], "usage": usage}
+    return {"choices": [{"message": {"role": "assistant", "content": "yes"}}], "usage": usage}
+
+
+def _usage(path: str, tokens: Tokens) -> dict[str, Any]:
     fresh, read, write, output = (number or 0 for number in tokens.classes)
     if path.endswith("/messages"):
-        usage = {
+        return {
             "input_tokens": fresh,
             "cache_read_input_tokens": read,
             "cache_creation_input_tokens": write,
             "output_tokens": output,
         }
-        return {"type": "message", "content": [{"type": "text", "text": "yes"}], "usage": usage}
-    usage_of_openai = {
+    return {
         "prompt_tokens": fresh + read,
         "completion_tokens": output,
         "prompt_tokens_details": {"cached_tokens": read},
     }
-    return {"choices": [{"message": {"role": "assistant", "content": "yes"}}], "usage": usage_of_openai}
 
 
 @asynccontextmanager
