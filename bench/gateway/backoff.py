@@ -56,6 +56,9 @@ class Backoff:
         """A call that went out at `step` met trouble."""
         wait_s, now = retry_after_s or 0.0, self._clock()
         if step == self.step:
+            if now - self._until > LONGEST_STEP_S:
+                # Nobody has asked for so long: what was before says nothing any more.
+                self.streak = 0
             self._began = self._began if self.streak else now
             self.step += 1
             self.streak += 1

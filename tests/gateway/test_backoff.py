@@ -57,6 +57,16 @@ def test_an_answer_ends_the_trouble_unless_it_is_of_before(backoff: Backoff, clo
     assert backoff.left_s == 1
 
 
+def test_trouble_of_long_ago_is_forgotten(backoff: Backoff, clock: Clock) -> None:
+    for _ in range(3):
+        backoff.trouble(backoff.step, None)
+        clock.now += backoff.left_s
+    assert (backoff.streak, backoff.troubled_s) == (3, 7)
+    clock.now += LONGEST_STEP_S + 1
+    backoff.trouble(backoff.step, None)
+    assert (backoff.streak, backoff.troubled_s, backoff.left_s) == (1, 0, 1)
+
+
 def test_what_the_upstream_asks_for_holds_for_all_and_is_never_shortened(backoff: Backoff) -> None:
     step = backoff.step
     backoff.trouble(step, 30.0)
