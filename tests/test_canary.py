@@ -183,8 +183,8 @@ class Watch(threading.Thread):
 
     def _look(self, process: Path) -> None:
         arguments = _read(process / "cmdline")
-        if arguments == self._command:
-            return  # the caller's fork, before it became another program
+        if arguments in (b"", self._command):
+            return  # a process that is ending, or the caller's fork before it became another program
         shown = arguments.replace(b"\0", b" ").decode(errors="replace")
         self.seen[int(process.name)] = shown
         self._note(f"arguments of {shown}", arguments)
