@@ -19,7 +19,7 @@ from bench.gateway import attempts, booking
 from bench.gateway.attempts import Attempt, Ended
 from bench.gateway.booking import Call
 from bench.gateway.jobs import OpenCall, Principal
-from bench.gateway.ledger import Refusal, Reservation
+from bench.gateway.ledger import Amount, Refusal, Reservation
 from bench.gateway.refusals import ReceiptsFailed, Refused, check_alive
 from bench.gateway.sink import Sink
 from bench.gateway.upstream import Outgoing
@@ -66,6 +66,9 @@ async def _attempt(
     if principal.asks_upstream:
         await _turn(call)
     reservation = await _reserve(call, request)
+    if sink.is_gone:
+        principal.job.settle(reservation, Amount())
+        raise Refused(499, "gone", "the client left while its call waited")
     attempt.sent_at = time.monotonic()
     if principal.player is not None:
         ended = await attempts.play(principal.player, call.wire, request)

@@ -83,6 +83,10 @@ class Receiver:
     def has_begun(self) -> bool:
         return self._response.prepared
 
+    @property
+    def is_gone(self) -> bool:
+        return self._request.transport is None
+
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         self._response = web.StreamResponse(status=status, headers=headers)
         try:

@@ -114,6 +114,22 @@ async def test_all_calls_of_the_job_wait_as_long_as_the_upstream_asks(job: Job, 
     assert min(held.values()) > 500
 
 
+async def test_a_call_whose_client_has_left_is_not_made_again(job: Job, upstream: Upstream) -> None:
+    came = troubled(upstream, status(429, retry_after="1"), fine)
+    grant = await job.issue()
+    call = asyncio.create_task(job.call(grant))
+    await upstream.arrived.acquire()
+    while (await job.lease.usage("t1"))["worker-1"].calls == 0:
+        pass
+    call.cancel()
+    while (await job.lease.usage("t1"))["worker-1"].refused_calls == 0:
+        pass
+    usage = (await job.lease.revoke("t1"))["worker-1"]
+    assert (len(came), usage.calls) == (1, 1)
+    assert job.receipts[-1]["reason"] == "the client left while its call waited"
+    assert (await job.call(await job.issue(limits=Limits(calls=2)))).status == 200, "nothing stays reserved"
+
+
 async def test_attempts_count_against_a_cap_of_calls(job: Job, upstream: Upstream) -> None:
     came = troubled(upstream, status(529))
     reply = await job.call(await job.issue(limits=Limits(calls=2)))
