@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.errors import InvalidInput, Problem, raise_problems
-from bench.files import make_private_directory, write_private
+from bench.files import locked, make_private_directory, write_private
 from bench.nostr import Key
 
 KEY_FIELDS = {"owner": "owner_secret_key", "user": "user_secret_key", "relay": "relay_private_key"}
@@ -56,7 +54,7 @@ def ensure(state_dir: Path) -> State:
     except OSError as error:
         what = f"the state directory can't be made: {error.strerror}"
         raise InvalidInput.of(str(state_dir), what, "set BUZZBENCH_STATE_DIR to a directory of yours") from None
-    with _locked(state_dir / "state.lock"):
+    with locked(state_dir / "state.lock"):
         path = state_path(state_dir)
         if not path.exists():
             made = {field: Key.generate().secret for field in KEY_FIELDS.values()}
@@ -127,13 +125,3 @@ def keys(state_dir: Path, *, show: bool = False) -> State:
     for line in report(state, show=show, interactive=interactive):
         print(line, file=sys.stdout if show else sys.stderr)
     return state
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -11,12 +11,12 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from statistics import median
 
 import aiohttp
 import yaml
@@ -26,25 +26,25 @@ from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, Issue, Registration
 from bench.manifest import Limits, Price
 from bench.perf import Figure
-from bench.perf.modelload import Way, calls
+from bench.perf.modelload import Way, calls, chunk_delays
 from bench.perf.pipeline import Bench, installation
-from bench.perf.timing import quantile
-from bench.settings import ROOT
+from bench.perf.timing import quantile, served
 from bench.stack import address
 
 PASSES = 5
 SECONDS = 1.5
 CLIENTS = 16
+STREAMS = 16
 PROVIDER_KEY = "sk-perf"
 LITELLM = "BUZZBENCH_LITELLM"
 READY_S = 60.0
 
 
 def measure() -> Iterator[Figure]:
-    """Added milliseconds at one and at sixteen clients; LiteLLM's beside it."""
-    with installation(up=False) as bench, _model() as model:
+    """Added milliseconds for a call, at one and at sixteen clients, and for a streamed chunk; LiteLLM's beside."""
+    with installation(up=False) as bench, served("bench.perf.fakemodel") as port:
         bench.inv("up")
-        yield from asyncio.run(_measure(bench, model))
+        yield from asyncio.run(_measure(bench, f"http://127.0.0.1:{port}"))
 
 
 async def _measure(bench: Bench, model: str) -> list[Figure]:
@@ -56,10 +56,13 @@ async def _measure(bench: Bench, model: str) -> list[Figure]:
         ways = [direct, ours, *others]
         alone = await _in_turns(http, ways, clients=1)
         many = await _in_turns(http, ways, clients=CLIENTS)
+        chunks = [[await _chunks(http, way, streams) for way in ways] for streams in (1, STREAMS)]
     added = [_added(alone, 1), _added(many, 1)]
     figures = [
         Figure("gateway: added to a call, 1 client, p50", added[0], "ms", 1.5, note=_note(alone)),
         Figure(f"gateway: added to a call, {CLIENTS} clients, p50", added[1], "ms", 4.0, note=_note(many)),
+        Figure("gateway: added to a chunk, 1 stream, p50", chunks[0][1] - chunks[0][0], "ms", 0.5),
+        Figure(f"gateway: added to a chunk, {STREAMS} streams, p50", chunks[1][1] - chunks[1][0], "ms", 0.5),
     ]
     if others:
         figures += [
@@ -87,6 +90,11 @@ async def _in_turns(http: aiohttp.ClientSession, ways: list[Way], *, clients: in
         for way, times in zip(ways, taken, strict=True):
             times += await calls(http, way, clients=clients, seconds=SECONDS)
     return taken
+
+
+async def _chunks(http: aiohttp.ClientSession, way: Way, streams: int) -> float:
+    await chunk_delays(http, way, streams=1)
+    return median([quantile(await chunk_delays(http, way, streams=streams), 0.5) for _ in range(3)])
 
 
 def _added(taken: list[list[float]], way: int) -> float:
@@ -134,24 +142,6 @@ async def _through_gateway(bench: Bench, model: str) -> AsyncIterator[Way]:
         yield Way("gateway", grant.base_url, grant.token)
     finally:
         await lease.close()
-
-
-@contextmanager
-def _model() -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.perf.fakemodel"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin
-    assert process.stdout
-    try:
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-    finally:
-        process.stdin.close()
-        process.wait()
 
 
 @contextmanager

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from statistics import median
 
 from bench import keys
 from bench.nostr import Key
 from bench.perf import Figure
 from bench.perf.pipeline import installation
-from bench.relay.load import RelayFigures
-from bench.relay.load import measure as measure_relay
-from bench.settings import ROOT
+from bench.perf.relayload import RelayFigures
+from bench.perf.relayload import measure as measure_relay
+from bench.perf.timing import served
 
 PASSES = 3
 
@@ -39,7 +36,7 @@ def measure() -> Iterator[Figure]:
 async def _in_turns() -> tuple[list[RelayFigures], list[RelayFigures]]:
     ours: list[RelayFigures] = []
     theirs: list[RelayFigures] = []
-    with installation() as bench, _local_relay() as local:
+    with installation() as bench, served("bench.perf.localrelay") as local:
         state = keys.load(bench.state_dir)
         agent = Key.generate()
         for _ in range(PASSES):
@@ -50,21 +47,3 @@ async def _in_turns() -> tuple[list[RelayFigures], list[RelayFigures]]:
             )
             theirs.append(await measure_relay(local, Key.generate(), member=Key.generate()))
     return ours, theirs
-
-
-@contextmanager
-def _local_relay() -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.perf.localrelay"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin
-    assert process.stdout
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.stdin.close()
-        process.wait()

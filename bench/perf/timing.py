@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import median
 
 from bench.settings import ROOT
@@ -29,6 +31,21 @@ def in_turns(commands: Mapping[str, Sequence[str]], *, runs: int) -> dict[str, f
         for name, command in commands.items():
             taken[name].append(wall_s(command))
     return {name: median(values) for name, values in taken.items()}
+
+
+@contextmanager
+def served(module: str) -> Iterator[str]:
+    """What `python -m module` prints first, where it serves until its standard input ends: a port or a URL."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.stdin.close()
+        process.wait()
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.errors import BuzzbenchError
+from bench.files import locked
 
 
 @contextmanager
@@ -50,12 +51,8 @@ def refuse_while_running(state_dir: Path, what: str) -> None:
 @contextmanager
 def changing(state_dir: Path) -> Iterator[None]:
     """The right to change the stack; one process at a time, the others wait."""
-    descriptor = os.open(state_dir / "up.lock", os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked(state_dir / "up.lock"):
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _held(path: Path) -> bool:

@@ -7,18 +7,17 @@ section 1.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BuzzbenchError, MachineLacks
+from bench.files import locked
 from bench.stack import pgprograms
 from bench.stack.children import keep, new_lines, size_bytes
 from bench.stack.identity import HAS_PROC, ProcessId, command_line, identify, wait_until
@@ -223,11 +222,8 @@ class Postgres:
         shown = "\n".join(f"  {line}" for line in output.strip().splitlines()[-10:])
         return BuzzbenchError(f"{what}; its last lines ({self.log}):\n{shown}")
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with self.data_dir.with_name("pg.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+    def _locked(self) -> AbstractContextManager[None]:
+        return locked(self.data_dir.with_name("pg.lock"))
 
 
 def _same(place: str, directory: Path) -> bool:

@@ -6,9 +6,10 @@ While the team works the figures are our own reading of each answer; at the end 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bench.costs import NOTHING, Spend
 from bench.manifest import Agent, Condition
 from bench.prices import USD_MICROS, Tokens, cost_usd_micros
 
@@ -18,36 +19,20 @@ if TYPE_CHECKING:
     from bench.gateway.protocol import AgentUsage
 
 
-@dataclass
-class _Sum:
-    calls: int = 0
-    input_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd_micros: int = 0
-    unknown_calls: int = 0
-
-
 class Meter:
     """Counts one trial into its context. `agents` is the figures by agent, as `metadata` shows them."""
 
     def __init__(self, context: AgentContext, condition: Condition) -> None:
         self._context, self._condition = context, condition
-        self._sums: dict[str, _Sum] = {}
+        self._sums: dict[str, Spend] = {}
         self.agents: dict[str, dict[str, Any]] = {}
 
     def count(self, agent: Agent, tokens: Tokens) -> None:
         """One answer of the agent's model."""
-        total = self._sums.setdefault(agent.name, _Sum())
         cost = call_cost(self._condition, agent, tokens)
-        total.calls += 1
-        total.input_tokens += tokens.input or 0
-        total.cache_read_tokens += tokens.cache_read or 0
-        total.cache_write_tokens += tokens.cache_write or 0
-        total.output_tokens += tokens.output or 0
-        total.cost_usd_micros += cost or 0
-        total.unknown_calls += cost is None
+        fresh, cache_read, cache_write, output = (known or 0 for known in tokens.classes)
+        call = Spend(1, fresh, cache_read, cache_write, output, cost or 0, int(cost is None))
+        total = self._sums[agent.name] = self._sums.get(agent.name, NOTHING) + call
         self.agents[agent.name] = asdict(total)
         self._write()
 

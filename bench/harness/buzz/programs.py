@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.errors import BuzzbenchError, MachineLacks
+from bench.harness.shell import Executed
 
 AGENTS = ("buzz-acp", "buzz-agent", "buzz-dev-mcp")
 FORWARDER = "relay-forwarder"
@@ -27,17 +28,6 @@ INSTALL_S = 120
 
 class InstallFailed(BuzzbenchError):
     """The programs are not in the environment as they are on this host."""
-
-
-class Executed(Protocol):
-    """Harbor's ExecResult."""
-
-    @property
-    def stdout(self) -> str | None: ...
-    @property
-    def stderr(self) -> str | None: ...
-    @property
-    def return_code(self) -> int: ...
 
 
 class Environment(Protocol):

@@ -9,7 +9,7 @@ import nostr_sdk
 import pytest
 
 from bench.nostr import Key
-from bench.relay.load import RelayFigures, measure
+from bench.perf.relayload import RelayFigures, measure
 from tests.relay.running import RunningRelay
 
 

@@ -19,6 +19,7 @@ import orjson
 
 from bench.channel import RelayClient, RelayRefused, open_session
 from bench.nostr import Event, Key
+from bench.perf.timing import quantile
 
 CHALLENGE_GRACE_S = 0.5
 TEXT = "x" * 80
@@ -67,8 +68,8 @@ async def measure(
             await _authenticate(socket, url, key, auth_tag)
             seconds = await _flood(socket, burst, in_flight)
     return RelayFigures(
-        seen_p50_ms=_quantile(delays, 0.50) * 1000,
-        seen_p99_ms=_quantile(delays, 0.99) * 1000,
+        seen_p50_ms=quantile(delays, 0.50) * 1000,
+        seen_p99_ms=quantile(delays, 0.99) * 1000,
         stored_per_s=burst_events / seconds,
         paced_events=paced_events,
         burst_events=burst_events,
@@ -135,8 +136,3 @@ async def _flood(socket: aiohttp.ClientWebSocketResponse, events: list[Event], i
             await socket.send_str(frames[sent])
             sent += 1
     return time.perf_counter() - began
-
-
-def _quantile(values: Sequence[float], part: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
