@@ -226,7 +226,7 @@ async def test_a_kill_while_publishing_loses_and_doubles_nothing(mortal: Running
 
         async def publish() -> None:
             for number, message in enumerate(todo):
-                if number >= 60:  # of about 75 each: what is left has the last kill before it, however fast the relay is
+                if number >= 60:  # of about 75 each: however fast the relay is, some are left for after the last kill
                     await last_kill.wait()
                 accepted.add(await owner.publish(message))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -21,7 +22,7 @@ from statistics import median
 import aiohttp
 import yaml
 
-from bench.errors import BuzzbenchError
+from bench.errors import BuzzbenchError, InvalidInput
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, Issue, Registration
 from bench.manifest import Limits, Price
@@ -41,7 +42,12 @@ READY_S = 60.0
 
 
 def measure() -> Iterator[Figure]:
-    """Added milliseconds for a call, at one and at sixteen clients, and for a streamed chunk; LiteLLM's beside."""
+    """Added milliseconds for a call, at one and at sixteen clients, and for a streamed chunk; LiteLLM's beside.
+
+    Raises InvalidInput where BUZZBENCH_LITELLM names no program.
+    """
+    if (program := os.environ.get(LITELLM)) and not shutil.which(program):
+        raise InvalidInput.of(LITELLM, f"there is no program {program}", "name LiteLLM's proxy, or unset it")
     with installation(up=False) as bench, served("bench.perf.fakemodel") as port:
         bench.inv("up")
         yield from asyncio.run(_measure(bench, f"http://127.0.0.1:{port}"))

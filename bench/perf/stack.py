@@ -5,7 +5,6 @@ Needs a Docker engine and the images: of the stack (BUZZ_IMAGE and its like name
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -17,8 +16,7 @@ from statistics import median
 from bench.docker import engine
 from bench.perf import Figure
 from bench.perf.pipeline import TASK, Bench, installation
-from bench.perf.timing import wall_s
-from bench.settings import ROOT
+from bench.perf.timing import oracle, wall_s
 from bench.stack.project import kept, remove
 
 RUNS = 5
@@ -40,17 +38,12 @@ def measure() -> Iterator[Figure]:
 def _trials(bench: Bench) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as home:
         task = _solvable(Path(home))
-        oracle = [
-            str(Path(sys.executable).parent / "harbor"), "run", "-p", str(task), "-a", "oracle", "-e", "docker",
-            "--extra-docker-compose", str(ROOT / "compose" / "trial.yaml"), "-k", "1", "-o", f"{home}/jobs", "-q", "-y",
-        ]  # fmt: skip
-        quiet = {**os.environ, "HARBOR_TELEMETRY": "off"}
         bench.rehearse(task, "-e", "docker", "-k", "1")
-        wall_s([*oracle, "--job-name", "warm"], quiet)
+        wall_s(*oracle(task, Path(home), "warm"))
         ours: list[float] = []
         theirs: list[float] = []
         for number in range(RUNS):
-            theirs.append(wall_s([*oracle, "--job-name", f"o{number}"], quiet))
+            theirs.append(wall_s(*oracle(task, Path(home), f"o{number}")))
             ours.append(bench.rehearse(task, "-e", "docker", "-k", "1").wall_s)
         yield Figure("a rehearsal of one trial in Docker", median(ours), "s", 6.0, note=_reference(1))
         yield Figure("Harbor's oracle on the same task", median(theirs), "s")

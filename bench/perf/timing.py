@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 
 from bench.settings import ROOT
@@ -20,6 +21,16 @@ def wall_s(command: Sequence[str], environment: Mapping[str, str] | None = None)
     began = time.perf_counter()
     subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - began
+
+
+def oracle(task: Path, home: Path, name: str) -> tuple[list[str], dict[str, str]]:
+    """Harbor's own agent `oracle` on a task in Docker, under our overlay: the command and its environment."""
+    command = [
+        str(Path(sys.executable).parent / "harbor"), "run", "-p", str(task), "-a", "oracle", "-e", "docker",
+        "--extra-docker-compose", str(ROOT / "compose" / "trial.yaml"), "-k", "1", "-o", str(home / "jobs"), "-q", "-y",
+        "--job-name", name,
+    ]  # fmt: skip
+    return command, {**os.environ, "HARBOR_TELEMETRY": "off"}
 
 
 def in_turns(commands: Mapping[str, Sequence[str]], *, runs: int) -> dict[str, float]:
