@@ -17,10 +17,19 @@ from bench.settings import ROOT
 
 def wall_s(command: Sequence[str], environment: Mapping[str, str] | None = None) -> float:
     """Wall seconds of one run. Raises CalledProcessError where it fails."""
+    return timed(command, environment)[0]
+
+
+def timed(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[float, float]:
+    """Wall seconds of one run, and the CPU seconds of its tree. Raises CalledProcessError where it fails."""
     env = {k: v for k, v in (environment or os.environ).items() if k != "PYTHONDONTWRITEBYTECODE"}
     began = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return time.perf_counter() - began, usage.ru_utime + usage.ru_stime
 
 
 def oracle(task: Path, home: Path, name: str) -> tuple[list[str], dict[str, str]]:
