@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from bench.condition import Condition
 from bench.dataset import Task
 from bench.errors import Problem
-from bench.manifest import Condition
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from bench.plan import Options
+    from bench.options import Options
 
 MODELLESS = ("oracle", "nop")
 """Agents that ask no model: a task's own solution, and one that does nothing."""

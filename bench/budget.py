@@ -5,15 +5,15 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
+from bench.condition import Condition, Limits
 from bench.errors import Problem
-from bench.manifest import Condition, Limits
 from bench.prices import USD_MICROS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from bench.faults import Faults
-    from bench.plan import Options
+    from bench.options import Options
 
 MOST = 999_999_999_999
 """Of micro-dollars, tokens or calls."""

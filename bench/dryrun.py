@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.budget import caps_said, of_team, said
+from bench.condition import Limits
 from bench.estimate import summary, wall_s
 from bench.faults import shown
 from bench.harborjob import harbor_arguments, overrides
-from bench.manifest import Limits
 from bench.plan import JobPlan, Plan
 
 ENVIRONMENT = {"HARBOR_TELEMETRY": "off"}

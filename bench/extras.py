@@ -19,7 +19,7 @@ from bench.faults import Faults
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from bench.plan import Options
+    from bench.options import Options
 
 RETRIED = (
     "AgentSetupTimeoutError",

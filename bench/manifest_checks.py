@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from bench import manifest_limits, yamlfile
+from bench.condition import agent_names
 from bench.errors import Problem
-from bench.manifest import agent_names
 from bench.manifest_schema import MOST_AGENTS, Pinned
 from bench.mentions import unknown_mentions
 

@@ -22,10 +22,10 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from bench import yamlfile
+from bench.condition import BUZZ_AGENT_EXTRAS, Limits
 from bench.errors import Problem
-from bench.manifest import BUZZ_AGENT_EXTRAS, Limits, Price, Tier
 from bench.nearest import did_you_mean
-from bench.prices import USD_MICROS, rate_usd_micros
+from bench.prices import USD_MICROS, Price, Tier, rate_usd_micros
 
 CACHE_WRITE_RATIO = Decimal("1.25")
 """A cache write's price over the input's where a manifest gives none: Anthropic's for five minutes. Providers

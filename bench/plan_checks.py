@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.condition import REAL_HARNESSES, RUNNABLE_HARNESSES, Condition
 from bench.dataset import Task
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, Problem
 from bench.faults import shown
-from bench.manifest import REAL_HARNESSES, RUNNABLE_HARNESSES, Condition
 from bench.nearest import did_you_mean
 from bench.upload import problem as upload_problem
 

@@ -15,8 +15,8 @@ from bench.errors import Problem
 from bench.faults import Faults, shown
 
 if TYPE_CHECKING:
-    from bench.manifest import Condition
-    from bench.plan import Options
+    from bench.condition import Condition
+    from bench.options import Options
     from bench.selection import Selection
 
 DEFAULT_ATTEMPTS = 5

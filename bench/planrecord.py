@@ -14,12 +14,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.condition import Limits
 from bench.errors import InvalidInput
 from bench.files import write_atomically
-from bench.manifest import Limits
 
 if TYPE_CHECKING:
-    from bench.plan import JobPlan, Options, Plan
+    from bench.options import Options
+    from bench.plan import JobPlan, Plan
 
 FILE_NAME = "buzzbench-plan.json"
 SCHEMA = "buzzbench-plan-1"
@@ -226,8 +227,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Differe
 
 
 def options_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that give this job again, as `bench.plan.Options` takes them."""
-    from bench.plan import Options
+    """The options that give this job again, as `bench.options.Options` takes them."""
+    from bench.options import Options
 
     kinds = {spec.name: str(spec.type) for spec in fields(Options) if spec.name not in ANEW}
     return {name: _restored(kinds[name], value) for name, value in record["options"].items() if name in kinds}

@@ -18,8 +18,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
 
-from bench.manifest import Price, Tier
-
 TOKENS_PER_RATE = 1_000_000
 """Rates are for a million tokens."""
 
@@ -31,6 +29,28 @@ HIGHEST_USD_PER_MILLION = Decimal(1000)
 
 LOWEST_USD_PER_MILLION = Decimal("0.0001")
 """A price between this and nothing is one per token, put where one per million belongs."""
+
+
+@dataclass(frozen=True)
+class Tier:
+    """The rates of a call whose whole prompt has more than `above_tokens` tokens: they hold for all its tokens."""
+
+    above_tokens: int
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Price:
+    """Micro-dollars per million tokens, one rate for each class of tokens. `tiers` rise in `above_tokens`."""
+
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+    tiers: tuple[Tier, ...] = ()
 
 
 @dataclass(frozen=True)

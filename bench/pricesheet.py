@@ -19,9 +19,8 @@ from pydantic import Field, ValidationError
 
 from bench import yamlfile
 from bench.errors import raise_problems
-from bench.manifest import Price
 from bench.manifest_schema import PriceRow, Strict, explain
-from bench.prices import sheet_sha256
+from bench.prices import Price, sheet_sha256
 
 
 class _Sheet(Strict):

@@ -14,9 +14,9 @@ from bench.faults import Faults, shown
 from bench.selection import as_harbor_matches
 
 if TYPE_CHECKING:
+    from bench.condition import Condition
     from bench.endpoints import Endpoint
-    from bench.manifest import Condition
-    from bench.plan import Options
+    from bench.options import Options
     from bench.selection import Selection
 
 

@@ -14,7 +14,7 @@ from bench.faults import Faults
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from bench.plan import Options
+    from bench.options import Options
 
 
 DEFAULT_DATASET = "terminal-bench/terminal-bench-2-1"

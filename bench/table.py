@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from bench import costs
 from bench.budget import said
+from bench.condition import Limits
 from bench.costs import usd
 from bench.faults import shown
-from bench.manifest import Limits
 from bench.planrecord import JobPlanRecord
 from bench.records import JobRecord, TrialRecord
 

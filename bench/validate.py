@@ -14,10 +14,11 @@ from typing import Any
 
 from bench import dataset as datasets
 from bench import harbortask, plan_checks
+from bench.condition import Condition
 from bench.dataset import Dataset, Task
 from bench.errors import InvalidInput, Problem, raise_problems
 from bench.faults import Faults, shown
-from bench.manifest import Condition, load
+from bench.manifest import load
 from bench.plan import REHEARSAL_MANIFEST
 from bench.settings import ROOT
 

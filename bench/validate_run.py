@@ -18,7 +18,8 @@ from typing import Any
 
 from bench.dataset import Task
 from bench.errors import Problem, Problems, raise_problems
-from bench.plan import Options, Plan, make
+from bench.options import Options
+from bench.plan import Plan, make
 from bench.plan_jobs import STAMP
 from bench.records import JobRecord, TrialRecord
 from bench.validate import Findings, check, lines, scripts, to_json

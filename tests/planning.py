@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from bench.plan import Options, Plan, make
+from bench.options import Options
+from bench.plan import Plan, make
 from bench.settings import ROOT
 
 NOW = datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)

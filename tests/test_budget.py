@@ -10,8 +10,9 @@ import pytest
 
 from bench import planrecord
 from bench.budget import caps_said, of_team, said
+from bench.condition import Limits
 from bench.dryrun import render
-from bench.manifest import Limits, load
+from bench.manifest import load
 from tests.planning import project
 
 

@@ -26,7 +26,7 @@ from bench import records
 from bench.gateway.cassette import FILE_NAME as CASSETTE
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, Issue, Registration
-from bench.manifest import Price
+from bench.prices import Price
 from bench.settings import ROOT
 from bench.stack import address
 from tests.hidden import forms, search

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from bench.condition import Condition
 from bench.errors import InvalidInput
-from bench.manifest import Condition, load
-from bench.plan import Options, make
+from bench.manifest import load
+from bench.options import Options
+from bench.plan import make
 from bench.settings import ROOT
 
 MANIFESTS = ROOT / "manifests"

@@ -260,7 +260,8 @@ def test_a_dry_run_can_be_one_json_object(home: Project) -> None:
 
 
 def test_the_shipped_tasks_plan_as_they_are() -> None:
-    from bench.plan import Options, make
+    from bench.options import Options
+    from bench.plan import make
 
     plan = make(Options(path=ROOT / "buzz-dataset", rehearsal=True, environ={}))
     assert plan.n_tasks == sum(len(job.tasks) for job in plan.jobs)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from bench.condition import Condition, Limits
 from bench.errors import InvalidInput
-from bench.manifest import Condition, Limits, Price, Tier, load
+from bench.manifest import load
+from bench.prices import Price, Tier
 from bench.settings import ROOT
 from tests.planning import Project, project
 

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import prices
-from bench.manifest import Price, Tier
 from bench.prices import (
     UNKNOWN,
+    Price,
+    Tier,
     Tokens,
     bound_usd_micros,
     cost_usd_micros,

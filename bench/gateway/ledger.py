@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bench.manifest import Limits
+from bench.condition import Limits
 
 type Scope = Literal["job", "trial", "agent"]
 

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bench.condition import Limits
 from bench.endpoints import Dialect, Provider
 from bench.gateway.backoff import USUAL, Patience
-from bench.manifest import Limits, Price
+from bench.prices import Price
 
 VERSION = 1
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.condition import Agent
 from bench.harness.directory import Directory
 from bench.harness.events import thread_of
-from bench.manifest import Agent
 from bench.nostr import Event, tag_value
 
 MENTION, MESSAGE = "@mention", "message"

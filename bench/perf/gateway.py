@@ -22,14 +22,15 @@ from statistics import median
 import aiohttp
 import yaml
 
+from bench.condition import Limits
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, Issue, Registration
-from bench.manifest import Limits, Price
 from bench.perf import Figure
 from bench.perf.modelload import Way, calls, chunk_delays
 from bench.perf.pipeline import Bench, installation
 from bench.perf.timing import quantile, served
+from bench.prices import Price
 from bench.stack import address
 
 PASSES = 5

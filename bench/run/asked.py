@@ -14,7 +14,8 @@ from bench.faults import Faults, shown
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from bench.plan import JobPlan, Options, Plan
+    from bench.options import Options
+    from bench.plan import JobPlan, Plan
     from bench.resume import Resume
     from bench.settings import Settings
 
@@ -75,7 +76,7 @@ def _look(plan: Plan, job: JobPlan) -> None:
 
 def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
     from bench import xbuild
-    from bench.plan import Options
+    from bench.options import Options
 
     renamed = {"include_task": "include", "exclude_task": "exclude"}
     fields = {renamed.get(name, name): _converted(name, value) for name, value in given.items()}
@@ -96,7 +97,7 @@ def _converted(name: str, value: Any) -> Any:
 def _read_back(given: Mapping[str, Any], settings: Settings) -> Options:
     """The options of the job that `--resume` names. Raises InvalidInput where there is none, or it says too little."""
     from bench import planrecord
-    from bench.plan import Options
+    from bench.options import Options
 
     raise_problems(
         Problem(f"--{name.replace('_', '-')}", "a resumed job goes on with its own input", "leave it out")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench import planrecord
-from bench.manifest import Limits
+from bench.condition import Limits
 from bench.planrecord import JobPlanRecord
 from bench.records import JOURNAL, RECEIPTS
 from bench.spend.tally import Tally, Used

@@ -20,9 +20,9 @@ from harbor.environments.base import BaseEnvironment, HealthcheckError
 from harbor.models.agent.context import AgentContext
 
 from bench import __version__, settings
+from bench.condition import REAL_HARNESSES
 from bench.docker import marks
 from bench.errors import InvalidInput
-from bench.manifest import REAL_HARNESSES
 from bench.trial import journal, provisioner
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit

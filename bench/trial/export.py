@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from bench.condition import Condition
 from bench.files import write_atomically
-from bench.manifest import Condition
 from bench.nostr import Event
 from bench.trial import evidence, trajectory
 from bench.trial.provision import USER, Cast

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bench.condition import Agent, Condition
 from bench.costs import NOTHING, Spend
-from bench.manifest import Agent, Condition
 from bench.prices import USD_MICROS, Tokens, cost_usd_micros
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 from bench.channel import RelayClient, RelayRefused, Subscription
 from bench.channel.errors import is_trouble
+from bench.condition import Agent
 from bench.errors import BuzzbenchError
 from bench.harness import events
 from bench.harness.directory import Channel, Directory
 from bench.harness.inbox import Inbox
 from bench.harness.post import PATIENCE_S, publish
-from bench.manifest import Agent
 from bench.nostr import Event, Key, tag_value, tag_values
 from bench.trial.evidence import Person, Subject
 from bench.trial.handles import Handle

@@ -7,11 +7,11 @@ import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from bench.condition import Limits
 from bench.errors import InvalidInput, MachineLacks
 from bench.files import make_private_directory, write_private
 from bench.gateway.backoff import USUAL, Patience
 from bench.keys import State
-from bench.manifest import Limits
 from bench.nostr import Key
 from bench.stack import StackAddress
 

@@ -15,7 +15,7 @@ from bench.trial.timings import Timings
 if TYPE_CHECKING:
     from harbor.models.agent.context import AgentContext
 
-    from bench.manifest import Condition
+    from bench.condition import Condition
     from bench.trial.selfreport import Check
 
 

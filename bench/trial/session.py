@@ -29,10 +29,10 @@ from bench.trial.provisioner import (
 from bench.trial.terms import Terms, api_key, provide_keys
 
 if TYPE_CHECKING:
+    from bench.condition import Condition
     from bench.endpoints import Endpoint
     from bench.gateway.client import Lease
     from bench.gateway.protocol import JobNotice
-    from bench.manifest import Condition
 
 __all__ = ["Session", "close", "discard", "load_provisioner", "of", "provide_keys", "write_provisioner"]
 

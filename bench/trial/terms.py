@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from bench.condition import Condition
     from bench.endpoints import Endpoint
-    from bench.manifest import Condition
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from bench.condition import Agent, Condition
 from bench.harness.builtin import Step
-from bench.manifest import Agent, Condition
 from bench.prices import USD_MICROS
 from bench.trial.meter import call_cost
 

@@ -26,7 +26,7 @@ from bench.settings import ROOT
 from bench.xbuild.options import ARCHITECTURES, Options, triple_of
 
 if TYPE_CHECKING:
-    from bench.manifest import Condition
+    from bench.condition import Condition
     from bench.xbuild.artifacts import Artifacts
     from bench.xbuild.source import Source
 

@@ -16,12 +16,12 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bench.condition import Limits
 from bench.costs import calls_of
 from bench.gateway.backoff import Patience
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Context, Endpoint, Grant, Issue, Registration
-from bench.manifest import Limits, Price
-from bench.prices import sheet_sha256
+from bench.prices import Price, sheet_sha256
 from tests.gateway import upstream as standin
 
 PRICES = {"m": Price(3_000_000, 300_000, 3_750_000, 15_000_000)}

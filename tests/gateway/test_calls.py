@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from bench.condition import Limits
 from bench.gateway.protocol import AgentUsage
-from bench.manifest import Limits
 from tests.gateway.conftest import Job
 from tests.gateway.upstream import KEY, Upstream, sha256
 

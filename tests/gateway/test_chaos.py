@@ -18,11 +18,11 @@ import aiohttp
 import pytest
 
 from bench import costs
+from bench.condition import Limits
 from bench.gateway.backoff import Patience
 from bench.gateway.client import Lease
 from bench.gateway.ledger import Amount
 from bench.gateway.protocol import Endpoint, Grant, Issue, Registration
-from bench.manifest import Limits
 from bench.prices import UNKNOWN, Tokens, bound_usd_micros, cost_usd_micros, sheet_sha256
 from tests.gateway import unruly
 from tests.gateway.conftest import PRICES, Gateway, start_gateway

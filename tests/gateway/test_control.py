@@ -13,9 +13,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bench.condition import Limits
 from bench.gateway.client import GatewayError, Lease
 from bench.gateway.protocol import Endpoint
-from bench.manifest import Limits, Price
+from bench.prices import Price
 from tests.gateway.conftest import CONTEXT, Gateway, Job, registration, start_gateway
 from tests.gateway.test_service import SCRIPT, shown
 from tests.gateway.upstream import KEY, Upstream
@@ -49,7 +50,7 @@ HOLDER = """
 import asyncio, json, sys
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, Issue, Registration
-from bench.manifest import Price
+from bench.prices import Price
 
 async def main():
     control, url, key, receipts = json.loads(sys.stdin.readline())

@@ -8,8 +8,7 @@ import orjson
 import pytest
 
 from bench.gateway.dialects import WIRES, BadRequest, Wire, read_request
-from bench.manifest import Price
-from bench.prices import NONE_USED, UNKNOWN, Tokens, cost_usd_micros
+from bench.prices import NONE_USED, UNKNOWN, Price, Tokens, cost_usd_micros
 
 ANTHROPIC, OPENAI, RESPONSES = WIRES["anthropic"], WIRES["openai"], WIRES["openai-responses"]
 

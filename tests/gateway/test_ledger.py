@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.condition import Limits
 from bench.gateway.jobs import Tally
 from bench.gateway.ledger import Amount, Ledger, Refusal, Reservation, usd
 from bench.gateway.receipts import Journal, Receipt, charged
-from bench.manifest import Limits
 
 
 def opened(job: Limits | None = None, trial: Limits | None = None, agent: Limits | None = None) -> Ledger:

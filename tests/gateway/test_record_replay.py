@@ -15,10 +15,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from bench.condition import Limits
 from bench.gateway import cassette
 from bench.gateway.client import GatewayError, Lease
 from bench.gateway.protocol import Context, Endpoint, Grant, Recording, Registration
-from bench.manifest import Limits
 from bench.nostr import Key
 from tests.gateway.conftest import Gateway, Job, Reply, registration
 from tests.gateway.upstream import KEY, Upstream

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from bench.condition import Limits
 from bench.gateway.protocol import Grant
 from bench.gateway.script import load_script
-from bench.manifest import Limits
 from tests.gateway.conftest import CONTEXT, Gateway, Job
 from tests.gateway.upstream import Upstream, sha256
 

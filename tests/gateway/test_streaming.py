@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from bench.condition import Limits
 from bench.gateway.protocol import Grant
-from bench.manifest import Limits
 from tests.gateway.conftest import Job
 from tests.gateway.streams import anthropic, chat, event
 from tests.gateway.upstream import Upstream, sha256

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from bench.condition import Limits
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, JobNotice
-from bench.manifest import Limits
 from tests.gateway.conftest import Gateway, Job, registration
 from tests.gateway.test_streaming import MESSAGES
 from tests.gateway.upstream import KEY, Upstream

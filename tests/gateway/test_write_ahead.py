@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from bench import costs, projection, schema
+from bench.condition import Limits
 from bench.gateway.client import Lease
-from bench.manifest import Limits
 from bench.prices import bound_usd_micros
 from bench.records import RECEIPTS, read_job
 from bench.spend.sums import Books

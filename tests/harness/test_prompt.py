@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.condition import Agent
 from bench.harness import prompt
 from bench.harness.directory import Channel, Directory
 from bench.harness.events import message_tags
-from bench.manifest import Agent
 from bench.nostr import Key
 
 KEYS = {name: Key.generate() for name in ("user", "orch", "worker-1")}

@@ -10,10 +10,10 @@ from harbor.models.trajectories import Trajectory
 from harbor.utils.trajectory_utils import compute_model_usage
 from harbor.utils.trajectory_validator import TrajectoryValidator
 
+from bench.condition import Agent, Condition
 from bench.harness.builtin import Step, Use
 from bench.harness.models import Call, Result
-from bench.manifest import Agent, Condition, Price
-from bench.prices import UNKNOWN, Tokens
+from bench.prices import UNKNOWN, Price, Tokens
 from bench.trial import trajectory
 from bench.trial.trajectory import Played
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.manifest import Agent
+from bench.condition import Agent
 
 LLM_TIMEOUT_S = 1800
 """buzz-agent gives a call up after 240 s without a byte, and doesn't stream: a long answer would be paid three times.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bench.condition import Agent
 from bench.harness.directory import Channel
-from bench.manifest import Agent
 
 NUDGE = (
     "The whole team is idle: nobody has been mentioned, and the task isn't finished. What you wrote without sending "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.manifest import Agent, Kind
+from bench.condition import Agent, Kind
 
 
 def agent(name: str, kind: Kind = "worker", **more: Any) -> Agent:

@@ -1,0 +1,110 @@
+"""A condition: who plays, on which models, with which prompts, at which prices and limits. Its hash names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from bench.prices import Price
+
+type Kind = Literal["orchestrator", "worker"]
+type Harness = Literal["builtin", "buzz-agent", "goose", "codex"]
+
+REAL_HARNESSES = frozenset({"buzz-agent"})
+"""Those that run as real processes in the task's environment."""
+
+RUNNABLE_HARNESSES = frozenset({"builtin", *REAL_HARNESSES})
+"""The harnesses that can run here; a condition with another one can be planned, hashed and dry-run only."""
+
+BUZZ_AGENT_EXTRAS = frozenset(
+    {
+        *("max_rounds", "max_handoffs", "max_parallel_tools", "max_tool_result_text_bytes", "max_history_bytes"),
+        *("tool_timeout_secs", "llm_timeout_secs", "no_hints", "prompt_caching", "require_reply"),
+    }
+)
+"""What `generation.extra` may set of a buzz-agent: its variables without `BUZZ_AGENT_` (BUZZ.md section 5)."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A cap on what may be spent; None means no cap. Money is in micro-dollars."""
+
+    usd_micros: int | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One agent of a team: `worker-2` is the second of the member `worker`; a lone one keeps the bare id.
+
+    `prompt`, `persona` and `skills` are the texts themselves, already checked against their hashes. `platform_prompt`
+    keeps Buzz's own guide in a real agent's system prompt.
+    """
+
+    name: str
+    member: str
+    index: int
+    kind: Kind
+    role: str
+    harness: Harness
+    endpoint: str
+    model: str
+    prompt: str
+    persona: str | None = None
+    skills: tuple[str, ...] = ()
+    max_output_tokens: int | None = None
+    context_window_tokens: int | None = None
+    thinking_effort: str | None = None
+    limits: Limits = Limits()
+    concurrency: int = 1
+    platform_prompt: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of its own harness alone."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A team and the terms on which it plays.
+
+    `prices` is keyed by model. `limits` are those of a whole trial, and `timeout_seconds` its time. `overrides` are
+    the environment's resources that replace the task's own (`override_cpus`, `override_memory_mb`,
+    `override_storage_mb`). `canonical` is the JSON whose SHA-256 is `sha256`, the condition's identity. `unenforced`
+    names fields that a run could not hold to. A baseline has no agents of ours, no time of its own and no file.
+    """
+
+    name: str
+    agents: tuple[Agent, ...]
+    prices: Mapping[str, Price]
+    timeout_seconds: int | None
+    path: Path | None
+    canonical: str
+    sha256: str
+    limits: Limits = Limits()
+    overrides: Mapping[str, int] = field(default_factory=dict)
+    unenforced: tuple[str, ...] = ()
+
+    @property
+    def orchestrator(self) -> Agent:
+        return next(agent for agent in self.agents if agent.kind == "orchestrator")
+
+    @property
+    def workers(self) -> tuple[Agent, ...]:
+        return tuple(agent for agent in self.agents if agent.kind == "worker")
+
+    @property
+    def harnesses(self) -> tuple[str, ...]:
+        """The kinds of harness that the roster uses, sorted."""
+        return tuple(sorted({agent.harness for agent in self.agents}))
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The names of the endpoints that the roster uses, in its order."""
+        return tuple(dict.fromkeys(agent.endpoint for agent in self.agents))
+
+
+def agent_names(member_id: str, count: int) -> list[str]:
+    """The names of a member's agents: `worker-1` and `worker-2`; the bare id where there is one."""
+    return [member_id] if count == 1 else [f"{member_id}-{n}" for n in range(1, count + 1)]
