@@ -68,21 +68,6 @@ def for_team(names: Collection[str], path: Path, *, rehearsal: bool) -> dict[str
     return {name: known[name] for name in names}
 
 
-def of_cassette(names: Collection[str], path: Path) -> dict[str, Endpoint]:
-    """The endpoints that a roster names, as a cassette plays them. Raises InvalidInput; needs no key and no file."""
-    from bench.gateway.cassette import read_header
-
-    header = read_header(path)
-    known, rehearsed = header.endpoints, header.rehearsal is not None
-    listed = ", ".join(sorted(known))
-    raise_problems(
-        Problem(faults.shown(path), f"no endpoint {name}, which the manifest names; recorded were {listed}")
-        for name in names
-        if name not in known
-    )
-    return {name: Endpoint(name, "replay", known[name], None, rehearsed=rehearsed) for name in names}
-
-
 def _scripted(name: str, dialect: Dialect) -> Endpoint:
     return Endpoint(name, "scripted", dialect, None)
 

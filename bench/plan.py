@@ -171,7 +171,7 @@ def _terms(
         if replay is None:
             return condition, {}, None
         faults += replays.problems(condition, replay)
-        return condition, faults.catch(lambda: replays.endpoints(condition, replay)) or {}, None
+        return condition, faults.catch(lambda: replays.endpoints(condition.endpoints, replay.path)) or {}, None
     names = condition.endpoints
     found = faults.catch(lambda: endpoint_files.for_team(names, path, rehearsal=options.rehearsal))
     fileless = options.rehearsal and set(names) == {SCRIPTED}

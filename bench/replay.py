@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import endpoints as endpoint_files
 from bench.dataset import Task
-from bench.errors import InvalidInput, Problem
+from bench.endpoints import Endpoint
+from bench.errors import InvalidInput, Problem, raise_problems
 from bench.faults import Faults, shown
 from bench.selection import as_harbor_matches
 
 if TYPE_CHECKING:
     from bench.condition import Condition
-    from bench.endpoints import Endpoint
     from bench.options import Options
     from bench.selection import Selection
 
@@ -113,6 +112,16 @@ def problems(condition: Condition, found: Replay) -> Iterator[Problem]:
         )
 
 
-def endpoints(condition: Condition, found: Replay) -> dict[str, Endpoint]:
-    """The endpoints of the condition's roster, played by the cassette. Raises InvalidInput."""
-    return endpoint_files.of_cassette(condition.endpoints, found.path)
+def endpoints(names: Collection[str], path: Path) -> dict[str, Endpoint]:
+    """The endpoints that a roster names, as a cassette plays them. Raises InvalidInput; needs no key and no file."""
+    from bench.gateway.cassette import read_header
+
+    header = read_header(path)
+    known, rehearsed = header.endpoints, header.rehearsal is not None
+    listed = ", ".join(sorted(known))
+    raise_problems(
+        Problem(shown(path), f"no endpoint {name}, which the manifest names; recorded were {listed}")
+        for name in names
+        if name not in known
+    )
+    return {name: Endpoint(name, "replay", known[name], None, rehearsed=rehearsed) for name in names}

@@ -16,7 +16,8 @@ from bench.harness import context, prompt
 from bench.harness.bounds import Conduct, TeamEnded
 from bench.harness.directory import Directory
 from bench.harness.inbox import Inbox
-from bench.harness.models import Call, Item, Model, Reply, Result, Said, Tool
+from bench.harness.models import Model
+from bench.harness.talk import Call, Item, Reply, Result, Said, Tool
 from bench.harness.tools import Toolbox
 from bench.prices import Tokens
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bench.harness.models import Item, Reply, Result, Said
+from bench.harness.talk import Item, Reply, Result, Said
 
 CHARS_PER_TOKEN = 3
 """Low for English and code, so that an estimate errs towards too many tokens."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from bench.harness.models import Ask, Call, Reply, Result, Said
+from bench.harness.talk import Ask, Call, Reply, Result, Said
 from bench.prices import Tokens
 
 ANTHROPIC_VERSION = "2023-06-01"

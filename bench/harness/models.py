@@ -8,15 +8,15 @@ There are no retries here: the gateway has the say over upstreams. What it answe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import aiohttp
 import orjson
 
 from bench.errors import BuzzbenchError
-from bench.prices import Tokens
+from bench.harness import dialects
+from bench.harness.talk import Ask, Generation, Item, Reply, Tool
 
 type Dialect = Literal["anthropic", "openai"]
 
@@ -46,76 +46,6 @@ class GatewayUnreachable(BuzzbenchError):
     """The gateway didn't answer."""
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A tool as the model is told of it. `parameters` is a JSON schema."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A tool that the model wants called. `malformed` says why its input couldn't be read, else it is empty."""
-
-    id: str
-    name: str
-    input: Mapping[str, Any]
-    malformed: str = ""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One answer of a model. `raw` is the assistant's message as the upstream sent it, for the next request."""
-
-    text: str
-    reasoning: str
-    calls: tuple[Call, ...]
-    tokens: Tokens
-    stop: str
-    raw: Any
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a tool gave back for the call `call_id`."""
-
-    call_id: str
-    text: str
-    is_error: bool = False
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the model is told by us."""
-
-    text: str
-
-
-type Item = Said | Reply | tuple[Result, ...]
-"""One entry of a conversation."""
-
-
-@dataclass(frozen=True)
-class Generation:
-    """How a model is asked. `thinking_effort` is sent as it is, where the dialect has it."""
-
-    model: str
-    max_output_tokens: int
-    thinking_effort: str | None = None
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One request: what both dialects are made from."""
-
-    generation: Generation
-    system: str
-    conversation: Sequence[Item]
-    tools: Sequence[Tool]
-
-
 class Model:
     """One agent's model: its token, its dialect, its settings."""
 
@@ -128,8 +58,6 @@ class Model:
         dialect: Dialect,
         generation: Generation,
     ) -> None:
-        from bench.harness import dialects
-
         self._http = http
         self._wire = dialects.WIRES[dialect]
         self._url = base_url.rstrip("/") + self._wire.path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.harness.models import Tool
 from bench.harness.shell import DEFAULT_TIMEOUT_S, LONGEST_TIMEOUT_S
+from bench.harness.talk import Tool
 
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _TEXT: dict[str, Any] = {"type": "string"}

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bench.harness.builtin import UNFINISHED, Step, Use
-from bench.harness.models import Call as ToolCall
-from bench.harness.models import Result
+from bench.harness.talk import Call as ToolCall
+from bench.harness.talk import Result
 from bench.trial.calls import Call
 
 

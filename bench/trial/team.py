@@ -12,8 +12,9 @@ from bench.harness import prompt, shell, toolspecs
 from bench.harness.bounds import Conduct
 from bench.harness.builtin import BuiltinAgent, Mind
 from bench.harness.directory import Channel
-from bench.harness.models import Generation, Model
+from bench.harness.models import Model
 from bench.harness.pace import Pace
+from bench.harness.talk import Generation
 from bench.harness.tools import Place, Toolbox
 from bench.nostr import Event
 from bench.trial import work

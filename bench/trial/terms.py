@@ -72,10 +72,10 @@ class Terms:
 
     def team_endpoints(self, condition: Condition) -> dict[str, Endpoint]:
         """The endpoints that the condition's roster names. Raises InvalidInput."""
-        from bench import endpoints
+        from bench import endpoints, replay
 
         if self.replay is not None:
-            return endpoints.of_cassette(condition.endpoints, self.replay)
+            return replay.endpoints(condition.endpoints, self.replay)
         if self.endpoints is None and not self.rehearsal:
             raise InvalidInput.of("agent kwargs", "endpoints is missing", "only a rehearsal needs no endpoint file")
         return endpoints.for_team(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench.harness.context import WindowFull, estimate, fit
-from bench.harness.models import Call, Item, Reply, Result, Said
+from bench.harness.talk import Call, Item, Reply, Result, Said
 from bench.prices import Tokens
 
 

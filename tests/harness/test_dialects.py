@@ -8,7 +8,7 @@ import pytest
 
 from bench.harness import toolspecs
 from bench.harness.dialects import WIRES
-from bench.harness.models import Ask, Call, Generation, Item, Result, Said
+from bench.harness.talk import Ask, Call, Generation, Item, Result, Said
 from bench.prices import Tokens
 
 ANTHROPIC_ANSWER: dict[str, Any] = {

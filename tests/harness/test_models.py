@@ -10,7 +10,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from bench.harness.models import GatewayUnreachable, Generation, Model, ModelFailed, Reply, Said
+from bench.harness.models import GatewayUnreachable, Model, ModelFailed
+from bench.harness.talk import Generation, Reply, Said
 from tests.harness.test_dialects import ANTHROPIC_ANSWER
 
 

@@ -12,7 +12,7 @@ from harbor.utils.trajectory_validator import TrajectoryValidator
 
 from bench.condition import Agent, Condition
 from bench.harness.builtin import Step, Use
-from bench.harness.models import Call, Result
+from bench.harness.talk import Call, Result
 from bench.prices import UNKNOWN, Price, Tokens
 from bench.trial import trajectory
 from bench.trial.trajectory import Played
