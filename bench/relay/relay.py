@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from bench.nostr import Event, Key
 from bench.relay.access import Authority, Members, RequestProofs
@@ -15,9 +15,6 @@ from bench.relay.protocol import Filter, Refused, named_channels
 from bench.relay.rules import GATED, NOT_IN_CHANNEL, PRESENCE, PRESENCE_QUERY
 from bench.relay.store import Reader, Store
 from bench.relay.writer import Writer
-
-if TYPE_CHECKING:
-    from bench.relay.socket import Session
 
 CLOSE_S = 0.3
 
@@ -30,6 +27,14 @@ class Identity:
     key: Key
     owner: str
     dsn: str
+
+
+class Session(Protocol):
+    """A connection, as the relay knows it."""
+
+    async def close(self) -> None: ...
+
+    def revoke(self, live: Live, reason: str) -> None: ...
 
 
 class Relay:
