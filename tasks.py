@@ -127,7 +127,9 @@ def gui(c: Context, source: str = "") -> None:
         "budget_usd": "Each job may cost at most so many USD; one that goes on may be given more.",
         "budget_tokens": "Each job may use at most so many tokens, of all classes.",
         "budget_calls": "Each job may make at most so many model calls.",
-        "upload": "Upload the finished job to Harbor Hub.",
+        "leaderboard": "Refuse what could not stand on a leaderboard, before anything starts.",
+        "upload": "Upload the finished job to Harbor Hub, if it is eligible for a leaderboard.",
+        "upload_anyway": "Upload it, eligible or not.",
         "gui": "Open the Buzz desktop app beside the run.",
         "fresh": "Drop the stack's data first; the keys stay.",
         "dry_run": "Print the plan and the harbor command, and start nothing.",
@@ -163,7 +165,9 @@ def bench(
     budget_usd: str = "",
     budget_tokens: int = 0,
     budget_calls: int = 0,
+    leaderboard: bool = False,
     upload: bool = False,
+    upload_anyway: bool = False,
     gui: bool = False,
     fresh: bool = False,
     dry_run: bool = False,
@@ -198,7 +202,9 @@ def bench(
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         budget_calls=budget_calls,
+        leaderboard=leaderboard,
         upload=upload,
+        upload_anyway=upload_anyway,
         gui=gui,
         fresh=fresh,
         dry_run=dry_run,
@@ -303,6 +309,53 @@ def report(c: Context, job: list[str] | None = None, json: bool = False) -> None
 
 
 @stage(
+    check=commands.check_pack,
+    iterable=["job", "model_org", "let_be"],
+    help={
+        "job": "A job's directory or name; repeatable, for jobs that measured the same. By default the newest.",
+        "out": "The directory to make; by default packs/JOB beside the jobs.",
+        "agent_url": "For metadata.yaml: a link to what played.",
+        "agent_name": "For metadata.yaml: its name; by default the condition's.",
+        "org": "For metadata.yaml: whose it is.",
+        "model_org": "For metadata.yaml, as MODEL=ORG: whose a model is that no known provider serves; repeatable.",
+        "let_be": "A finding that only looks like a secret, by its mark; repeatable.",
+        "anyway": "Pack also what no leaderboard would take.",
+        "verify": "Check this pack, instead of making one: its signature and every file.",
+        "key": "With --verify: the public key, in hex, that must have signed it.",
+        "json": JSON_HELP,
+    },
+)
+def pack(
+    c: Context,
+    job: list[str] | None = None,
+    out: str = "",
+    agent_url: str = "",
+    agent_name: str = "",
+    org: str = "",
+    model_org: list[str] | None = None,
+    let_be: list[str] | None = None,
+    anyway: bool = False,
+    verify: str = "",
+    key: str = "",
+    json: bool = False,
+) -> None:
+    """Pack finished jobs, signed and without secrets, to send in."""
+    commands.pack(
+        job=job or [],
+        out=out,
+        agent_url=agent_url,
+        agent_name=agent_name,
+        org=org,
+        model_org=model_org or [],
+        let_be=let_be or [],
+        anyway=anyway,
+        verify=verify,
+        key=key,
+        json=json,
+    )
+
+
+@stage(
     help={
         "job": "A job's directory or name; by default the newest.",
         "watch": "Follow a running job, until it ends or Ctrl-C.",
@@ -384,6 +437,7 @@ namespace = Collection(
     logs,
     status,
     report,
+    pack,
     spend,
     test,
     stress,

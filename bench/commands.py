@@ -182,6 +182,43 @@ def report(*, job: list[str], json: bool) -> None:
     module.report(settings_module.load().jobs_dir, job, as_json=json)
 
 
+def check_pack(*, verify: str, **given: Any) -> None:
+    if verify and (others := [name for name, value in given.items() if value and name not in ("key", "json")]):
+        listed = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise_problems([Problem("--verify", f"checks a pack that is there: {listed} has no effect", "leave it out")])
+    if given["key"] and not verify:
+        raise_problems([Problem("--key", "whose signature it should be is for --verify", "leave it out")])
+    for text in given["model_org"] or ():
+        if not all(part.strip() for part in text.partition("=")):
+            raise_problems([Problem(f"--model-org {text}", "its form is MODEL=ORG")])
+
+
+def pack(
+    *,
+    job: list[str],
+    out: str,
+    agent_url: str,
+    agent_name: str,
+    org: str,
+    model_org: list[str],
+    let_be: list[str],
+    anyway: bool,
+    verify: str,
+    key: str,
+    json: bool,
+) -> None:
+    from bench import pack as module
+
+    settings = settings_module.load()
+    if verify:
+        module.verify(settings, Path(verify), key, as_json=json)
+        return
+    pairs = (text.partition("=") for text in model_org)
+    said = module.Said(agent_url, agent_name, org, {model.strip(): name.strip() for model, _, name in pairs})
+    wish = module.Wish(tuple(job), Path(out).absolute() if out else None, said, tuple(let_be), anyway)
+    module.task(settings, wish, as_json=json)
+
+
 def spend(*, job: str, watch: bool, json: bool) -> None:
     from bench import spend as module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from bench.settings import Settings
-from bench.stack import kinds
+from bench.stack import kinds, paths
 
 
 def down(settings: Settings) -> bool:
@@ -14,5 +14,6 @@ def down(settings: Settings) -> bool:
 
     ran = kinds.down(settings)
     leftovers.clear(settings.state_dir)
+    paths.remove_door_dir(settings.state_dir)
     print("stack is down" if ran else "stack is down already", file=sys.stderr)
     return ran

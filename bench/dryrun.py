@@ -15,7 +15,7 @@ from bench.budget import caps_said, of_team, said
 from bench.condition import Limits
 from bench.estimate import summary, wall_s
 from bench.faults import shown
-from bench.harborjob import harbor_arguments, overrides
+from bench.harborjob import harbor_arguments
 from bench.plan import JobPlan, Plan
 
 ENVIRONMENT = {"HARBOR_TELEMETRY": "off"}
@@ -40,11 +40,7 @@ def _lines(plan: Plan) -> list[str]:
         f"environment  {plan.environment}",
         f"stages       {', '.join(_stages(plan))}",
     ]
-    if given := overrides(plan):
-        listed = ", ".join(f"{name} {value}" for name, value in given.items())
-        lines.append(f"note         {listed}: a run with other resources is not fit for a leaderboard")
-    if unfit := plan.extras.unfit:
-        lines.append(f"note         {', '.join(unfit)}: other times or resources, not fit for a leaderboard")
+    lines += [f"leaderboard  {said}" for said in dict.fromkeys(str(plan.verdict(job)) for job in plan.jobs)]
     if plan.options.fresh:
         lines.append("note         --fresh would drop the stack's data first")
     return lines
@@ -120,6 +116,7 @@ def _object(plan: Plan) -> dict[str, Any]:
                 "dataset": job.dataset,
                 "tasks": [task.name for task in job.tasks],
                 "trials": job.trials,
+                "leaderboard": plan.verdict(job).to_json(),
                 "command": _command(plan, job),
             }
             for job in plan.jobs

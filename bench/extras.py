@@ -113,17 +113,6 @@ class Extras:
     config_file: Path | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def unfit(self) -> tuple[str, ...]:
-        """What makes a result unfit for a leaderboard (public case 8): other times or resources than the tasks' own."""
-        given = [name for name in MULTIPLIERS if self.config.get(name, 1.0) not in (None, 1.0)]
-        for section, names in (
-            ("environment", ("override_gpus", "override_tpu", "mounts", "extra_docker_compose")),
-            ("verifier", ("max_timeout_sec", "override_timeout_sec")),
-        ):
-            given += [f"{section}.{name}" for name in names if self.config.get(section, {}).get(name) is not None]
-        return tuple(given)
-
 
 def read(options: Options, faults: Faults) -> Extras:
     """The extras of these options; what is wrong with them is added to `faults`."""

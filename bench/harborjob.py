@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bench.extras import RETRIED
-from bench.harness.buzz import programs
+from bench.harness.buzz import kit, programs
 from bench.sandbox.definition import network_refusal
 from bench.settings import ROOT
+from bench.trial import reach
 
 if TYPE_CHECKING:
     from bench.plan import JobPlan, Plan
@@ -94,26 +95,38 @@ def _environment(plan: Plan, job: JobPlan) -> dict[str, Any]:
 
 
 def mounts(plan: Plan) -> list[dict[str, Any]]:
-    """The agents' programs, read-only, where the engine is this machine's: elsewhere they are uploaded."""
+    """Where the engine is this machine's: the agents' programs, and the sockets of relay and gateway, read-only.
+
+    Elsewhere the programs are uploaded, and the sockets are ports of this host.
+    """
     given = plan.extras.config.get("environment", {}).get("mounts") or []
     directory = plan.options.agent_programs
-    local = plan.options.environ.get("DOCKER_HOST", "unix://").startswith("unix://")
-    if plan.environment != "docker" or not plan.needs_agents or not local or directory is None:
+    if plan.environment != "docker" or not plan.needs_agents or not reach.is_local(plan.options.environ):
         return []
-    names = (*programs.AGENTS, programs.FORWARDER)
-    ways = [{"source": str(directory / name), "target": f"{programs.INSIDE}/{name}"} for name in names]
+    ways = []
+    if directory is not None:
+        names = (*programs.AGENTS, programs.FORWARDER)
+        ways += [{"source": str(directory / name), "target": f"{programs.INSIDE}/{name}"} for name in names]
+    if by_sockets(plan):
+        ways.append({"source": str(plan.options.doors), "target": kit.DOORS})
     return [*given, *({"type": "bind", **way, "read_only": True} for way in ways)]
+
+
+def by_sockets(plan: Plan) -> bool:
+    """Whether the containers of real agents are given the sockets of relay and gateway."""
+    options = plan.options
+    return plan.needs_agents and reach.by_sockets(plan.environment, options.environ, options.doors)
 
 
 def overlays(plan: Plan) -> list[str]:
     """The Compose files that are laid over each trial's container in Docker.
 
-    Only real agents need a name for the host there. A task whose network is restricted has none to give it to, but the
-    plan refuses those for real agents.
+    Only real agents without sockets need a name for the host there; a container whose network is restricted can't be
+    given one.
     """
     if plan.environment != "docker":
         return []
-    names = ["trial.yaml", *(["trial-host.yaml"] if plan.needs_agents else [])]
+    names = ["trial.yaml", *(["trial-host.yaml"] if plan.needs_agents and not by_sockets(plan) else [])]
     return [str(ROOT / "compose" / name) for name in names]
 
 
@@ -190,4 +203,4 @@ def harbor_arguments(plan: Plan, job: JobPlan) -> list[str]:
             arguments += ["--retry-include", name]
     arguments += ["-k", str(job.attempts), "-n", str(job.n_concurrent)]
     arguments += ["--job-name", job.name, "-o", str(job.directory.parent), "-q", "-y"]
-    return arguments + (["--upload"] if plan.options.upload else [])
+    return arguments + (["--upload"] if plan.options.uploads else [])

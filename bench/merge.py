@@ -5,10 +5,12 @@ Only jobs that measured the same thing are put together: the same condition, on 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bench import leaderboard
 from bench.records import JobRecord, Replaced, TrialRecord
 
 
@@ -20,11 +22,12 @@ def merged(jobs: Sequence[JobRecord]) -> list[JobRecord]:
     """
     groups: dict[tuple[str | None, ...], list[JobRecord]] = {}
     for job in jobs:
-        groups.setdefault(_measured(job), []).append(job)
+        groups.setdefault(measured(job), []).append(job)
     return [_one(group) for group in groups.values() if len({job.directory for job in group}) > 1]
 
 
-def _measured(job: JobRecord) -> tuple[str | None, ...]:
+def measured(job: JobRecord) -> tuple[str | None, ...]:
+    """What a job measured: only jobs of which this is equal are put together."""
     plan = job.plan
     return plan.condition_sha256, plan.agent, plan.rehearsal, plan.replay, plan.stack, plan.environment
 
@@ -43,7 +46,13 @@ def _one(jobs: Sequence[JobRecord]) -> JobRecord:
     return JobRecord(
         directory=first.directory,
         # Attempts are no longer one number for every task.
-        plan=replace(first.plan, job=" + ".join(names), directories=directories, attempts=0),
+        plan=replace(
+            first.plan,
+            job=" + ".join(names),
+            directories=directories,
+            attempts=0,
+            leaderboard=leaderboard.together([job.plan.leaderboard for job in jobs], _fewest(trials)),
+        ),
         trials=trials,
         planned_trials=None if None in planned else max(len(trials), sum(number or 0 for number in planned)),
         warnings=(f"{copies} of the trials are in more than one directory; each counts once",) if copies else (),
@@ -59,6 +68,11 @@ def _trials(jobs: Iterable[JobRecord]) -> tuple[TrialRecord, ...]:
         if known is None or (trial.is_scored and not known.is_scored):
             found[trial.task, trial.trial] = trial
     return tuple(found[key] for key in sorted(found))
+
+
+def _fewest(trials: Iterable[TrialRecord]) -> int:
+    """How many attempts there are at each task at least."""
+    return min(Counter(trial.task for trial in trials).values(), default=0)
 
 
 def _planned(jobs: Sequence[JobRecord]) -> int | None:

@@ -40,12 +40,15 @@ class Options:
     max_retries: int | str | None = None
     harbor_config: Path | None = None
     agent_programs: Path | None = None
+    doors: Path | None = None
     record: bool = False
     replay: Path | None = None
     budget_usd: str | None = None
     budget_tokens: int | str | None = None
     budget_calls: int | str | None = None
+    leaderboard: bool = False
     upload: bool = False
+    upload_anyway: bool = False
     gui: bool = False
     fresh: bool = False
     dry_run: bool = False
@@ -53,3 +56,8 @@ class Options:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     root: Path = ROOT
+
+    @property
+    def uploads(self) -> bool:
+        """Whether the finished job is uploaded."""
+        return self.upload or self.upload_anyway

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import baseline, budget, extras, harbortask, plan_jobs
+from bench import baseline, budget, extras, harbortask, leaderboard, plan_jobs
 from bench import endpoints as endpoint_files
 from bench import manifest as manifests
 from bench import plan_checks as checks
@@ -20,11 +20,13 @@ from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.extras import Extras
 from bench.faults import Faults
+from bench.leaderboard import Verdict
 from bench.nearest import did_you_mean
 from bench.options import Options
 from bench.plan_jobs import JobPlan as JobPlan
 from bench.replay import Replay
 from bench.selection import choose
+from bench.trial import reach
 
 DEFAULT_MANIFEST = "manifests/tb-cobol-sonnet-haiku.yaml"
 DEFAULT_ENDPOINTS = "manifests/endpoints/anthropic-live.json"
@@ -61,6 +63,12 @@ class Plan:
         """Whether what acts in it is a script or one of Harbor's agents, now or when it was recorded."""
         recorded = self.replay is not None and self.replay.rehearsal is not None
         return self.rehearsal is not None or self.agent is not None or recorded
+
+    def verdict(self, job: JobPlan) -> Verdict:
+        """Whether one of its jobs may stand on a leaderboard."""
+        from bench.harborjob import job_config
+
+        return leaderboard.verdict(job_config(self, job))
 
     @property
     def condition_sha256(self) -> str:
@@ -103,13 +111,14 @@ def make(options: Options) -> Plan:
         faults += extras.problems(harbors, environment, options.agent)
     jobs = plan_jobs.make(options, selection, condition, faults)
     of_job = budget.of_job(options, faults)
-    faults += checks.combination_problems(options.upload, rehearsal, options.gui, stack)
+    faults += checks.combination_problems(options.uploads, rehearsal, options.gui, stack)
     tasks = selection.tasks if selection else ()
     modelless = scripted or options.agent is not None
     if environment == "sandbox":
         faults += checks.sandbox_problems(tasks, modelless=modelless)
     if condition:
-        faults += checks.real_agent_problems(tasks, condition, environment, modelless=modelless)
+        sockets = reach.by_sockets(environment, options.environ, options.doors)
+        faults += checks.real_agent_problems(tasks, condition, environment, modelless=modelless, sockets=sockets)
         faults += checks.deadline_problems(tasks, condition, harbors.config)
         faults += checks.member_problems(tasks, condition)
         faults += checks.team_problems(tasks, condition)
@@ -121,11 +130,12 @@ def make(options: Options) -> Plan:
         faults += harbortask.problems(task for task in tasks if not task.problems)
         faults += checks.key_problems(endpoints, endpoint_config, options.environ)
         faults += checks.machine_problems(
-            condition, stack, environment, options.environ, upload=options.upload, gui=options.gui
+            condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
         )
-    raise_problems(faults)
+    if not all(fault.lacks for fault in faults):
+        raise_problems(faults)
     assert condition
-    return Plan(
+    plan = Plan(
         jobs=jobs,
         stack=stack,
         environment=environment,
@@ -140,6 +150,9 @@ def make(options: Options) -> Plan:
         replay=replay,
         budget=of_job,
     )
+    faults += checks.leaderboard_problems(options, [plan.verdict(job) for job in jobs])
+    raise_problems(faults)
+    return plan
 
 
 def _script(options: Options, faults: Faults) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.condition import REAL_HARNESSES, RUNNABLE_HARNESSES, Condition
 from bench.dataset import Task
@@ -13,6 +13,10 @@ from bench.errors import InvalidInput, Problem
 from bench.faults import shown
 from bench.nearest import did_you_mean
 from bench.upload import problem as upload_problem
+
+if TYPE_CHECKING:
+    from bench.leaderboard import Verdict
+    from bench.options import Options
 
 HARBOR_ENVIRONMENTS = (  # noqa: SIM905  (a list would be a line for each)
     "docker sbx podman daytona e2b modal runloop langsmith ec2 gke ack openshift novita apple-container singularity "
@@ -56,6 +60,19 @@ def combination_problems(upload: bool, rehearsal: str | None, gui: bool, stack: 
         yield Problem("--upload", "a rehearsal measures nothing and can't be uploaded", "leave out one of the two")
     if gui and stack != "compose":
         yield Problem("--gui", "the desktop app needs the Docker stack", "add --stack compose")
+
+
+def leaderboard_problems(options: Options, verdicts: Sequence[Verdict]) -> Iterator[Problem]:
+    """What keeps jobs off a leaderboard that are meant for one, or would be uploaded as such (public case 8)."""
+    if options.leaderboard:
+        option, fix = "--leaderboard", ""
+    elif options.upload and not options.upload_anyway:
+        option, fix = "--upload", "--upload-anyway uploads it all the same"
+    else:
+        return
+    reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
+    for reason in reasons:
+        yield Problem(f"{option}: {reason.field}", reason.why, fix if reason is [*reasons][-1] else "")
 
 
 def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
@@ -131,9 +148,9 @@ def sandbox_problems(tasks: Sequence[Task], *, modelless: bool) -> Iterator[Prob
 
 
 def real_agent_problems(
-    tasks: Sequence[Task], condition: Condition, environment: str, *, modelless: bool
+    tasks: Sequence[Task], condition: Condition, environment: str, *, modelless: bool, sockets: bool
 ) -> Iterator[Problem]:
-    """What real agents can't do: share a team with others, or reach relay and gateway without a network."""
+    """What real agents can't do: share a team with others, or reach relay and gateway without network and sockets."""
     if len(condition.harnesses) > 1:
         what = f"mixes agents of harness {_listed(condition.harnesses)}"
         yield Problem(condition.name, what, "give all members one: another harness is another condition")
@@ -145,9 +162,10 @@ def real_agent_problems(
         return
     for task in tasks:
         mode = next((mode for mode in task.network_modes if mode not in (None, "public")), None)
-        if mode:
-            what = f"declares network_mode {mode!r}, in which real agents reach neither relay nor gateway"
-            yield Problem(task.name, what, "use a condition of builtin agents")
+        if mode and not sockets:
+            what = f"declares network_mode {mode!r}, where real agents need mounted sockets to reach relay and gateway"
+            fix = "use -e docker with an engine of this machine, or a condition of builtin agents"
+            yield Problem(task.name, what, fix)
 
 
 def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: Mapping[str, str]) -> Iterator[Problem]:

@@ -14,9 +14,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench import leaderboard
 from bench.condition import Limits
 from bench.errors import InvalidInput
 from bench.files import write_atomically
+from bench.leaderboard import UNSAID, Verdict
 
 if TYPE_CHECKING:
     from bench.options import Options
@@ -26,13 +28,16 @@ FILE_NAME = "buzzbench-plan.json"
 SCHEMA = "buzzbench-plan-1"
 
 ANEW = frozenset(
-    {"now", "environ", "root", "jobs_dir", "job_name", "n_concurrent", "upload", "gui", "fresh", "dry_run", "json"}
+    {
+        *("now", "environ", "root", "jobs_dir", "job_name", "n_concurrent", "gui", "fresh", "dry_run", "json"),
+        *("leaderboard", "upload", "upload_anyway"),
+    }
 )
 """Options that are a run's own: a resumed job takes them from the command line, not from its record."""
 
-UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude", "roster", "job_budget"})
-"""Fields that say how a job was asked for; what came of it is in others. The roster is the condition's. A job's budget
-may be raised when it goes on."""
+UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude", "roster", "job_budget", "leaderboard"})
+"""Fields that say how a job was asked for; what came of it is in others. The roster is the condition's, the verdict the
+configuration's. A job's budget may be raised when it goes on."""
 
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
@@ -48,6 +53,8 @@ class Seat:
     member: str
     role: str
     limits: Limits
+    model: str = ""
+    endpoint: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,10 @@ class JobPlanRecord:
     roster: tuple[Seat, ...] = ()
     job_budget: Limits = field(default_factory=Limits)
     """The caps of the job as a whole."""
+    endpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By name: `provider`, `base_url` and `dialect`."""
+    leaderboard: Verdict = UNSAID
+    """Whether its figure may stand on one, as it was told before the first call."""
 
     def holds(self, task: str, source: str) -> bool:
         """Whether a trial's task is one that was planned (public case 1).
@@ -119,7 +130,9 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "agent": plan.agent,
         "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
         "job_budget": asdict(plan.budget),
-        "roster": [asdict(Seat(a.name, a.member, a.role, a.limits)) for a in plan.condition.agents],
+        "roster": [
+            asdict(Seat(a.name, a.member, a.role, a.limits, a.model, a.endpoint)) for a in plan.condition.agents
+        ],
         "endpoints": {
             name: {"provider": e.provider, "base_url": e.base_url, "dialect": e.dialect}
             for name, e in sorted(plan.endpoints.items())
@@ -133,6 +146,7 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
             {"name": task.name, "directory": str(task.directory)} | _script(plan, task.directory) for task in job.tasks
         ],
         "harbor": job_config(plan, job),
+        "leaderboard": plan.verdict(job).to_json(),
         "options": _options(plan.options, job),
     }
 
@@ -168,6 +182,8 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         replay=str(raw["replay"]) if raw.get("replay") else None,
         roster=tuple(_roster(raw.get("roster"))),
         job_budget=_limits(raw.get("job_budget")),
+        endpoints=_endpoints(raw.get("endpoints")),
+        leaderboard=leaderboard.read(raw.get("leaderboard")),
     )
 
 
@@ -184,7 +200,12 @@ def _roster(given: Any) -> Iterator[Seat]:
     for seat in given if isinstance(given, list) else ():
         if isinstance(seat, dict) and isinstance(seat.get("name"), str):
             caps = _limits(seat.get("limits"))
-            yield Seat(seat["name"], str(seat.get("member") or seat["name"]), str(seat.get("role") or "?"), caps)
+            member, role = str(seat.get("member") or seat["name"]), str(seat.get("role") or "?")
+            yield Seat(seat["name"], member, role, caps, str(seat.get("model") or ""), str(seat.get("endpoint") or ""))
+
+
+def _endpoints(given: Any) -> dict[str, Mapping[str, Any]]:
+    return {name: one for name, one in given.items() if isinstance(one, dict)} if isinstance(given, dict) else {}
 
 
 def _limits(given: Any) -> Limits:

@@ -54,7 +54,7 @@ def _read(path: Path) -> Replay:
 
 def _combinations(options: Options) -> Iterator[Problem]:
     """Options that have no place in a replay."""
-    if options.upload:
+    if options.uploads:
         yield Problem("--upload", "a replay measures nothing and can't be uploaded", "leave out one of the two")
     given = {
         "--record": options.record,

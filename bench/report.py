@@ -76,6 +76,7 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "environment": job.plan.environment,
         "agent": job.plan.agent,
         "budget": dict(job.plan.budget),
+        "leaderboard": job.plan.leaderboard.to_json(),
         "planned_trials": job.planned_trials,
         "unplanned": [trial.trial for trial in job.unplanned],
         "counts": job.counts,

@@ -111,7 +111,9 @@ def _rates(job: JobRecord) -> Iterator[str]:
     yield (
         f"passed {_rate(counts['passed'], scored)} of scored trials, "
         f"{_rate(counts['passed'], planned)} with unscored ones as failures"
+        f"{'; not comparable' if job.plan.leaderboard.standing == 'not eligible' else ''}"
     )
+    yield f"leaderboard: {job.plan.leaderboard}"
     capped = [trial for trial in job.trials if CAPPED in trial.outcome.labels and trial.is_scored]
     if capped:
         passed = counts["passed"] - sum(trial.outcome.outcome == "passed" for trial in capped)

@@ -110,9 +110,9 @@ def test_a_file_goes_below_what_the_options_say(home: Project) -> None:
 def test_what_makes_a_result_unfit_for_a_leaderboard_is_said(home: Project) -> None:
     """Case 8."""
     file = more(home, "agent_timeout_multiplier: 2.0\nverifier: {max_timeout_sec: 5}\n")
-    text = render(home.plan(environment="docker", harbor_config=file))
-    said = "agent_timeout_multiplier, verifier.max_timeout_sec: other times or resources, not fit for a leaderboard"
-    assert f"# note         {said}\n" in text
+    text = render(home.plan(environment="docker", harbor_config=file, rehearsal=False))
+    assert "# leaderboard  not eligible: agent_timeout_multiplier: 2.0, and a board wants 1; " in text
+    assert "verifier.max_timeout_sec: 5, and a board wants the task's own" in text
 
 
 def test_a_multiplier_counts_for_the_time_that_is_left(home: Project) -> None:

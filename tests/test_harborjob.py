@@ -69,7 +69,13 @@ def _real_agents(home: Project) -> Plan:
     for member in data["roster"]:
         member["harness"] = "buzz-agent"
     programs = home.root / "programs"
-    return home.plan(include=("a",), manifest=home.manifest(data), environment="docker", agent_programs=programs)
+    return home.plan(
+        include=("a",),
+        manifest=home.manifest(data),
+        environment="docker",
+        agent_programs=programs,
+        doors=home.root / "doors",
+    )
 
 
 def _extras(home: Project) -> Plan:
@@ -175,26 +181,24 @@ def test_the_hosts_network_is_for_rehearsed_tasks_that_declare_one(home: Project
 def test_resources_go_to_an_environment_that_has_limits(home: Project) -> None:
     data = home.team(environment={"override_cpus": 4})
     manifest = home.manifest(data)
-    docker = home.plan(manifest=manifest, environment="docker")
+    docker = home.plan(manifest=manifest, environment="docker", rehearsal=False)
     environment = job_config(docker, docker.jobs[0])["environment"]
     assert (environment["type"], environment["override_cpus"]) == ("docker", 4)
-    assert "override_cpus 4: a run with other resources is not fit for a leaderboard" in render(docker)
+    assert "environment.override_cpus: 4, and a board wants the task's own" in render(docker)
     assert "override" not in render(home.plan(manifest=manifest))
 
 
-def test_the_agents_programs_are_mounted_read_only_where_the_engine_is_here(home: Project) -> None:
+def test_the_agents_programs_and_the_stacks_sockets_are_mounted_read_only_where_the_engine_is_here(
+    home: Project,
+) -> None:
     planned = _real_agents(home)
     (job,) = planned.jobs
     mounted = job_config(planned, job)["environment"]["mounts"]
     names = ["buzz-acp", "buzz-agent", "buzz-dev-mcp", "relay-forwarder"]
+    ways = [(f"programs/{name}", f"/opt/buzzbench/bin/{name}") for name in names]
     assert mounted == [
-        {
-            "type": "bind",
-            "source": str(home.root / "programs" / name),
-            "target": f"/opt/buzzbench/bin/{name}",
-            "read_only": True,
-        }
-        for name in names
+        {"type": "bind", "source": str(home.root / here), "target": inside, "read_only": True}
+        for here, inside in (*ways, ("doors", "/opt/buzzbench/doors"))
     ]
     for environ, mounts in (({"DOCKER_HOST": "unix:///x"}, True), ({"DOCKER_HOST": "tcp://elsewhere:1"}, False)):
         options = replace(planned.options, environ=environ)
@@ -203,7 +207,7 @@ def test_the_agents_programs_are_mounted_read_only_where_the_engine_is_here(home
 
 
 def test_upload_is_harbors_own(home: Project) -> None:
-    plan = home.plan(rehearsal=False, upload=True)
+    plan = home.plan(rehearsal=False, upload_anyway=True)
     assert harbor_arguments(plan, plan.jobs[0])[-1] == "--upload"
 
 
@@ -224,6 +228,7 @@ def test_a_dry_run_says_what_would_happen(home: Project) -> None:
         "stack        embedded",
         "environment  sandbox",
         "stages       keys, env, up, schema, run",
+        "leaderboard  not eligible: agents.kwargs.rehearsal: a script answered in the models' place",
         "note         --fresh would drop the stack's data first",
     ]
 

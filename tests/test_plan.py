@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.errors import BuzzbenchError, MachineLacks
-from bench.harborjob import environment_kwargs
+from bench.harborjob import environment_kwargs, job_config
 from bench.plan import Plan
 from bench.settings import ROOT
 from tests.planning import NOW, Project, project
@@ -199,12 +199,26 @@ def test_real_agents_get_a_network_in_the_sandbox_for_a_script_alone(both: Proje
     )
 
 
-def test_real_agents_can_do_no_task_without_a_network(both: Project) -> None:
+def test_real_agents_do_a_task_without_a_network_only_where_sockets_can_be_mounted(both: Project) -> None:
     both.task("alone", more='[environment]\nnetwork_mode = "no-network"\n')
-    assert refused(both, manifest=real_team(both), include=("alone",)) == (
-        "buzz/alone: declares network_mode 'no-network', in which real agents reach neither relay nor gateway; "
-        "use a condition of builtin agents"
-    )
+    given: dict[str, Any] = {"manifest": real_team(both), "include": ("alone",), "doors": both.root / "doors"}
+    plan = both.plan(**given, environment="docker")
+    (mount,) = job_config(plan, plan.jobs[0])["environment"]["mounts"]
+    assert mount == {
+        "type": "bind",
+        "source": str(both.root / "doors"),
+        "target": "/opt/buzzbench/doors",
+        "read_only": True,
+    }
+    for elsewhere in (
+        {"environment": "sandbox"},
+        {"environment": "daytona"},
+        {"environment": "docker", "environ": {"DOCKER_HOST": "tcp://far:1"}},
+    ):
+        assert refused(both, **given, **elsewhere) == (
+            "buzz/alone: declares network_mode 'no-network', where real agents need mounted sockets to reach relay and "
+            "gateway; use -e docker with an engine of this machine, or a condition of builtin agents"
+        )
 
 
 def test_what_the_machine_lacks_is_not_asked_of_a_dry_run(both: Project) -> None:

@@ -20,6 +20,7 @@ from bench.gateway.recorder import Recorder, Tape
 from bench.gateway.replayer import Part, Replay
 from bench.gateway.script import read_script
 from bench.gateway.standing import Standing
+from bench.secretforms import TOKEN_PREFIX
 
 TOKEN_BYTES = 32
 
@@ -243,7 +244,7 @@ class Registry:
             principal.alive = False
         job.ledger.open(issue.trial, issue.agent, trial_limits=issue.trial_limits, limits=issue.limits)
         principal = Principal(job, issue, endpoint, earlier[0].tally if earlier else Tally())
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+        token = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
         principal.player = player
         principal.part = job.replay.part(issue, token) if job.replay and endpoint.provider == "replay" else None
         principal.tape = job.recorder.tape(issue, token) if job.recorder else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 WITH_RESUME = frozenset(
     {
-        *("resume", "n_concurrent", "jobs_dir", "upload", "gui", "fresh", "dry_run", "json"),
+        *("resume", "n_concurrent", "jobs_dir", "gui", "fresh", "dry_run", "json"),
+        *("leaderboard", "upload", "upload_anyway"),
         *("budget_usd", "budget_tokens", "budget_calls"),
     }
 )
@@ -77,6 +79,7 @@ def _look(plan: Plan, job: JobPlan) -> None:
 def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
     from bench import xbuild
     from bench.options import Options
+    from bench.stack.paths import door_dir
 
     renamed = {"include_task": "include", "exclude_task": "exclude"}
     fields = {renamed.get(name, name): _converted(name, value) for name, value in given.items()}
@@ -84,6 +87,7 @@ def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
         **fields,
         jobs_dir=settings.jobs_dir,
         agent_programs=xbuild.programs_directory(settings),
+        doors=door_dir(settings.state_dir) if sys.platform == "linux" else None,
         now=datetime.now(UTC),
     )
 

@@ -47,8 +47,8 @@ def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
     else:
         reports, failure = run(plan)
     report.show(reports, as_json=as_json)
-    if plan.options.upload and not failure:
-        failure = _upload([read.directory for read in reports])
+    if plan.options.uploads and not failure:
+        failure = _upload([read.directory for read in reports], plan.options.environ)
     if failure:
         print(f"inv: {failure}", file=sys.stderr)
         return failure.exit_code
@@ -77,6 +77,8 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
             print(found, file=sys.stderr)
     plan = reserved(plan)
     print(summary(plan), file=sys.stderr)
+    for said in dict.fromkeys(str(plan.verdict(job)) for job in plan.jobs):
+        print(f"leaderboard: {said}", file=sys.stderr)
     if plan.options.gui:
         from bench.gui import open_beside
 
@@ -130,11 +132,13 @@ def _how_it_goes_on(plan: Plan) -> list[str]:
     return said
 
 
-def _upload(directories: list[Path]) -> BuzzbenchError | None:
+def _upload(directories: list[Path], environ: Mapping[str, str]) -> BuzzbenchError | None:
+    from bench.pack import refuse_upload
     from bench.upload import upload
 
     try:
         for directory in directories:
+            refuse_upload(settings_module.load(), directory, environ)
             upload(directory)
     except BuzzbenchError as error:
         return error

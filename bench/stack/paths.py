@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -34,6 +35,35 @@ def socket_dir(state_dir: Path) -> Path:
     if given and fits and os.access(given, os.W_OK | os.X_OK):
         return Path(given) / name
     return Path("/tmp") / name  # noqa: S108  (made private and checked by `make_own`)
+
+
+def door_dir(state_dir: Path) -> Path:
+    """The directory of the sockets by which containers reach relay and gateway, which `make_door_dir` makes.
+
+    It is a part of a job's configuration, so that it depends on the state directory alone.
+    """
+    digest = hashlib.sha256(os.fsencode(state_dir.absolute())).hexdigest()[:12]
+    return Path("/tmp") / f"bzb-{os.getuid()}-{digest}-doors" / "d"  # noqa: S108  (below one that is made private)
+
+
+def make_door_dir(state_dir: Path) -> Path:
+    """`door_dir`, which containers' users may enter, below one that other users of this host may not.
+
+    Raises MachineLacks where that is somebody else's.
+    """
+    inner = door_dir(state_dir)
+    make_own(inner.parent)
+    return make_own(inner, mode=0o755)
+
+
+def remove_door_dir(state_dir: Path) -> None:
+    """Remove it with the sockets that killed jobs left, when no job runs."""
+    inner = door_dir(state_dir)
+    with contextlib.suppress(OSError):
+        for path in inner.glob("*.sock"):
+            path.unlink()
+        inner.rmdir()
+        inner.parent.rmdir()
 
 
 def _in_use(state_dir: Path) -> Path | None:

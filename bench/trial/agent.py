@@ -23,6 +23,7 @@ from bench import __version__, settings
 from bench.condition import REAL_HARNESSES
 from bench.docker import marks
 from bench.errors import InvalidInput
+from bench.stack.paths import make_door_dir
 from bench.trial import journal, provisioner
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit
@@ -83,6 +84,9 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         for endpoint in terms.team_endpoints(terms.condition()).values():
             api_key(endpoint)
         provisioner.check_stack()
+        if not REAL_HARNESSES.isdisjoint(terms.condition().harnesses):
+            # What is mounted has to be there before the first container starts.
+            make_door_dir(settings.load().state_dir)
         if provisioner.given_run_dir() is None:
             marks.mark_this_process(settings.load().state_dir)
 

@@ -1,24 +1,30 @@
-"""Doors to relay and gateway for containers: on the Docker engine's bridge, where these listen on loopback alone.
+"""Doors to relay and gateway for containers: sockets in a directory that is mounted there, or ports on a bridge.
 
-The compose stack publishes both there. The embedded one does not, so that the process of a job opens doors of its own,
-which are gone when it ends.
+Sockets need no network, so that a task may have none. Ports on the Docker engine's bridge are for where sockets can't
+be mounted; the compose stack publishes both there, the embedded one listens on loopback alone. The process of a job
+opens what is missing, and it is gone when that ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+from pathlib import Path
 
 CHUNK_BYTES = 1 << 16
 ANSWER_S = 2.0
 LOOPBACK = "127.0.0.1"
+FOR_ALL = 0o666
+"""A container's user may be anybody; on this host the directory keeps others out."""
 
 
 class Doors:
-    """The doors that one job has opened, on one address of this host."""
+    """The doors that one job has opened."""
 
     def __init__(self) -> None:
         self._servers: dict[tuple[str, int], asyncio.Server] = {}
+        self._sockets: dict[Path, asyncio.Server] = {}
         self._passing: set[asyncio.Task[None]] = set()
         self._one = asyncio.Lock()
 
@@ -34,11 +40,28 @@ class Doors:
             port: int = server.sockets[0].getsockname()[1]
             return port
 
+    async def socket(self, directory: Path, name: str, wanted: int) -> str:
+        """The name, in that directory, of the socket behind which is what listens on loopback's `wanted`.
+
+        Each process has its own, so that jobs don't take each other's; those of processes that are gone are removed.
+        """
+        async with self._one:
+            path = directory / f"{name}-{os.getpid()}.sock"
+            if path not in self._sockets:
+                _sweep(directory)
+                server = await asyncio.start_unix_server(lambda r, w: self._enter(r, w, wanted), path)
+                path.chmod(FOR_ALL)
+                self._sockets[path] = server
+            return path.name
+
     async def close(self) -> None:
         """Close them, with what goes through them."""
-        for server in self._servers.values():
+        for server in (*self._servers.values(), *self._sockets.values()):
             server.close()
+        for path in self._sockets:
+            path.unlink(missing_ok=True)
         self._servers.clear()
+        self._sockets.clear()
         for task in self._passing:
             task.cancel()
         await asyncio.gather(*self._passing, return_exceptions=True)
@@ -47,6 +70,14 @@ class Doors:
         task = asyncio.get_running_loop().create_task(_pass(reader, writer, port))
         self._passing.add(task)
         task.add_done_callback(self._passing.discard)
+
+
+def _sweep(directory: Path) -> None:
+    """Remove the sockets of processes that are gone: they were killed."""
+    for path in directory.glob("*.sock"):
+        owner = path.stem.rpartition("-")[2]
+        if owner.isdecimal() and not Path(f"/proc/{owner}").exists():
+            path.unlink(missing_ok=True)
 
 
 async def _answers(address: str, port: int) -> bool:

@@ -14,6 +14,7 @@ from bench.gateway.backoff import USUAL, Patience
 from bench.keys import State
 from bench.nostr import Key
 from bench.stack import StackAddress
+from bench.stack.paths import door_dir
 
 RUN_DIR_VARIABLE = "BUZZBENCH_RUN_DIR"
 FILE_NAME = "provisioner.json"
@@ -34,6 +35,8 @@ class Provisioner:
     archive_on_teardown: bool = False
     agent_programs: str = ""
     """The directory of real agents' programs on this host."""
+    doors: str = ""
+    """The directory of the sockets that containers are given, on this host."""
     patience: Patience = USUAL
     """With upstreams in trouble."""
     budget: Limits = NO_LIMITS
@@ -72,6 +75,7 @@ def write_provisioner(
         gateway_url=address.gateway_url,
         gateway_control=address.gateway_control,
         agent_programs=str(xbuild.programs_directory(found)),
+        doors=str(door_dir(found.state_dir)),
         budget=budget,
         patience=patience or Patience(found.upstream_retries, longest_wait_s=found.longest_wait_s),
     )

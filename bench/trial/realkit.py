@@ -23,7 +23,7 @@ def crew_in(stage: Stage) -> Crew:
 
 async def bring(stage: Stage, cast: Cast, issuing: Awaitable[Mapping[str, Grant]]) -> Crew:
     """Bring the kit in, and return whom it is for. Raises GatewayError, and what the environment raises."""
-    routes = await reach.routes(stage.session, stage.environment.type())
+    routes = await reach.routes(stage.session, stage.environment)
     grants = await issuing
     crew = crew_in(stage)
     with tempfile.TemporaryDirectory(prefix="bzb-kit-") as home:

@@ -60,7 +60,7 @@ def test_in_docker_the_overlays_are_the_projects_own_files(tmp_path: Path) -> No
     assert config.environment.extra_docker_compose == [ROOT / "compose" / "trial.yaml"]
 
 
-def test_real_agents_in_docker_are_told_where_the_host_is(tmp_path: Path) -> None:
+def test_real_agents_in_docker_are_told_where_the_host_is_unless_they_have_its_sockets(tmp_path: Path) -> None:
     home = project(tmp_path)
     home.task("a")
     team = home.team()
@@ -68,3 +68,7 @@ def test_real_agents_in_docker_are_told_where_the_host_is(tmp_path: Path) -> Non
         member["harness"] = "buzz-agent"
     plan = home.plan(environment="docker", manifest=home.manifest(team), rehearsal=False)
     assert [Path(path).name for path in overlays(plan)] == ["trial.yaml", "trial-host.yaml"]
+    with_sockets = home.plan(
+        environment="docker", manifest=home.manifest(team), rehearsal=False, doors=Path("/tmp/doors")
+    )
+    assert [Path(path).name for path in overlays(with_sockets)] == ["trial.yaml"]

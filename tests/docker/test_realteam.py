@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from bench.settings import ROOT
+from bench.stack.paths import door_dir
 from bench.xbuild import forwarder
+from tests.docker import tasks
 from tests.docker.images import docker
 from tests.docker.installation import DockerInstallation
 from tests.pipeline import DATASET
@@ -77,6 +79,44 @@ def test_where_the_engine_is_not_local_the_programs_are_uploaded(
     finally:
         tunnel.terminate()
         tunnel.wait()
+
+
+ALONE = """
+orch:
+  - name: ask
+    expect: ["write the file"]
+    do:
+      - send: {mention: [worker-1], text: "please write it"}
+  - name: finish
+    expect: ["REPORT"]
+    do:
+      - done: "DONE: written"
+worker-1:
+  - name: write
+    expect: ["please write it"]
+    do:
+      - run: "[ $(ls /sys/class/net) = lo ] && echo done > result.txt"
+  - name: report
+    on: result
+    do:
+      - send: {mention: [orch], text: "REPORT written"}
+"""
+
+
+def test_a_team_works_in_a_container_that_has_no_network(
+    shared: DockerInstallation, task_image: str, programs: Path, tmp_path: Path
+) -> None:
+    """Relay and gateway are sockets there. Harbor's own way to no network wants an image that can't be had here."""
+    compose = "services:\n  main:\n    network_mode: none\n"
+    dockerfile = f"FROM {task_image}\nWORKDIR /app\n"
+    tasks.write(tmp_path / "tasks", "alone", dockerfile=dockerfile, compose=compose, script=ALONE)
+    code, job, said = shared.rehearse_in_docker(
+        *("--manifest", str(TEAM), "-k", "1"), path=tmp_path / "tasks", BUZZBENCH_AGENT_PROGRAMS=str(programs)
+    )
+    assert code == 0, said
+    found = facts(job)
+    assert (found["ended"], found["labels"]) == ("done", [])
+    assert [*door_dir(shared.state_dir).iterdir()] == []
 
 
 def test_nothing_is_left_in_the_engine(shared: DockerInstallation) -> None:

@@ -41,7 +41,18 @@ def test_what_looks_like_a_providers_key_is_taken_for_one(shape: str) -> None:
     assert Redaction([])(f"export KEY={shape}") == "export KEY=[secret]"
 
 
-@pytest.mark.parametrize("text", ["ab" * 32, "task-force", "sketch", "an Asian market", "skip-this"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ab" * 32,
+        "task-force",
+        "sketch",
+        "an Asian market",
+        "skip-this",
+        "the disk-usage-of-a-partition",
+        "sk-learn-compatible-models",
+    ],
+)
 def test_what_is_no_secret_stays(text: str) -> None:
     assert Redaction([KEY, "short"])(text) == text
 

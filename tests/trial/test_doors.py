@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import socket
+import stat
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +63,35 @@ async def test_what_listens_there_already_needs_no_door() -> None:
         doors = Doors()
         assert await doors.port(ELSEWHERE, there) == there
         await doors.close()
+
+
+async def test_a_socket_leads_there_for_any_user_of_a_container_and_is_gone_when_closed(
+    port: int, tmp_path: Path
+) -> None:
+    doors = Doors()
+    name = await doors.socket(tmp_path, "relay", port)
+    assert await doors.socket(tmp_path, "relay", port) == name
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o666
+    reader, writer = await asyncio.open_unix_connection(tmp_path / name)
+    writer.write(b"hello")
+    writer.write_eof()
+    assert await reader.read() == b"HELLO"
+    writer.close()
+    await writer.wait_closed()
+    await doors.close()
+    assert [*tmp_path.iterdir()] == []
+
+
+async def test_sockets_of_processes_that_were_killed_are_removed_and_others_stay(port: int, tmp_path: Path) -> None:
+    ended = await asyncio.create_subprocess_exec("true")
+    await ended.wait()
+    for name in (f"relay-{ended.pid}.sock", f"relay-{os.getppid()}.sock"):
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(tmp_path / name))
+    doors = Doors()
+    own = await doors.socket(tmp_path, "gateway", port)
+    assert {path.name for path in tmp_path.iterdir()} == {own, f"relay-{os.getppid()}.sock"}
+    await doors.close()
 
 
 async def test_closing_ends_what_goes_through(port: int) -> None:

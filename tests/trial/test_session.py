@@ -17,6 +17,7 @@ from bench.gateway.protocol import JobNotice
 from bench.keys import ensure
 from bench.settings import ROOT
 from bench.stack import StackAddress
+from bench.stack.paths import door_dir
 from bench.trial import notes, provisioner, session, stops
 from bench.trial import terms as terms_of
 from bench.trial.agent import TeamAgent
@@ -52,6 +53,7 @@ def test_the_provisioner_file_is_private_and_complete(tmp_path: Path) -> None:
         "gateway_control": "/x/control.sock",
         "archive_on_teardown": False,
         "agent_programs": str(settings.load().state_dir / "agent-programs"),
+        "doors": str(door_dir(settings.load().state_dir)),
         "patience": {"retries": 8, "first_wait_s": 1.0, "longest_wait_s": 300},
         "budget": {"usd_micros": None, "tokens": None, "calls": None},
     }

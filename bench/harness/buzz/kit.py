@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-INSIDE = "/opt/buzzbench/team"
+from bench.harness.buzz.programs import PLACE
+
+INSIDE = f"{PLACE}/team"
+DOORS = f"{PLACE}/doors"
+"""Where the sockets of relay and gateway are mounted, if they are."""
+
 LOGS = "/logs/agent"
 """Harbor brings what is there to the trial's `agent/`."""
 
@@ -27,7 +32,8 @@ READY_S = 40
 class Routes:
     """How relay and gateway are reached from inside.
 
-    `relay` and `gateway` are `host:port` as the environment reaches them, None where it shares this host's network.
+    `relay` and `gateway` are `host:port` or `unix:/path` as the environment reaches them, None where it shares this
+    host's network.
     """
 
     relay_url: str

@@ -19,7 +19,10 @@ from bench.harness.shell import Executed
 AGENTS = ("buzz-acp", "buzz-agent", "buzz-dev-mcp")
 FORWARDER = "relay-forwarder"
 
-INSIDE = "/opt/buzzbench/bin"
+PLACE = "/opt/buzzbench"
+"""What is ours in an environment is below it."""
+
+INSIDE = f"{PLACE}/bin"
 """Where they are in the environment."""
 
 INSTALL_S = 120

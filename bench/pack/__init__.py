@@ -1,0 +1,221 @@
+"""`inv pack`: finished jobs as one signed directory that can be sent in, without logs and without secrets (case 17)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import __version__
+from bench.errors import BuzzbenchError, Problem, raise_problems
+from bench.faults import shown
+from bench.merge import merged
+from bench.pack import bundle, checks, contents, known, metadata, signing
+from bench.pack.metadata import Said as Said
+from bench.pack.scan import Finding, Scanner
+from bench.records import JobRecord, TrialRecord, read_job, trial_directories
+from bench.report import directories_of
+from bench.settings import Settings
+
+HARBOR = "0.26.0"
+FINDINGS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asks for. `let_be` are marks of findings that only look like secrets."""
+
+    jobs: tuple[str, ...] = ()
+    out: Path | None = None
+    said: Said = field(default_factory=Said)
+    let_be: tuple[str, ...] = ()
+    anyway: bool = False
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A pack that is made. `is_new` is False where the same was there already."""
+
+    directory: Path
+    record: JobRecord
+    jobs: tuple[str, ...]
+    left_out: tuple[str, ...]
+    is_new: bool
+    public_key: str
+
+
+def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
+    """Make the pack. Raises InvalidInput: jobs that don't go together or aren't fit, secrets that were found."""
+    jobs = [read_job(directory) for directory in directories_of(settings.jobs_dir, wish.jobs)]
+    raise_problems(checks.same_measured(jobs))
+    record = merged(jobs)[0] if len(jobs) > 1 else jobs[0]
+    directories = {trial: _directory(trial, jobs) for trial in record.trials}
+    told = metadata.of(record.plan, wish.said)
+    if not wish.anyway:
+        problems = [*checks.of_record(record), *metadata.problems(told, wish.said)]
+        raise_problems([*problems, *(fault for place in directories.values() for fault in checks.of_trial(place))])
+    whole = {trial: place for trial, place in directories.items() if checks.is_whole(place)}
+    names = _names(jobs)
+    files = _files(jobs, names, whole)
+    scanner = _scanner(settings, environ, whole.values(), wish.let_be)
+    refuse_secrets(scan(scanner, files), "nothing was packed")
+    key = signing.ensure(settings.state_dir)
+    out = wish.out or settings.jobs_dir.parent / "packs" / names[jobs[0].directory]
+    facts = _facts(record, jobs, names, whole, wish.let_be)
+    is_new = bundle.write(out, files, _texts(told, whole), facts, key)
+    left_out = tuple(sorted(trial.trial for trial in directories if trial not in whole))
+    packed_jobs = tuple(dict.fromkeys(names.values()))
+    return Packed(out, record, packed_jobs, left_out, is_new, signing.public(key))
+
+
+def refuse_upload(settings: Settings, job_dir: Path, environ: Mapping[str, str]) -> None:
+    """Raises InvalidInput where a job holds a secret, in any of the files that an upload may take."""
+    trials = [path for path in trial_directories(job_dir) if (path / "result.json").exists()]
+    paths = [path for place in (job_dir, *trials) for path in contents.uploaded(place)]
+    files = {str(path.relative_to(job_dir.parent)): path for path in paths}
+    refuse_secrets(scan(_scanner(settings, environ, trials, ()), files), "nothing was uploaded")
+
+
+def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:
+    """All that is found in the files, by their names."""
+    return [finding for name, path in files.items() for finding in scanner.scan(path, name)]
+
+
+def refuse_secrets(found: Sequence[Finding], refused: str) -> None:
+    """Raises InvalidInput with each place, what is refused, and the way on for what only looks like a secret."""
+    more = len(found) - FINDINGS_SHOWN
+    problems = [Problem("", str(finding)) for finding in found[:FINDINGS_SHOWN]]
+    if more > 0:
+        problems.append(Problem("", f"{more} more places hold one"))
+    if found:
+        fix = "take the trial out, or the job apart"
+        if all(finding.mark for finding in found):
+            fix = "where it is a task's own text and no secret, `inv pack --let-be MARK` lets it be"
+        problems.append(Problem("", f"{refused}: it would give secrets away", fix))
+    raise_problems(problems)
+
+
+def _scanner(settings: Settings, environ: Mapping[str, str], trials: Iterable[Path], let_be: Sequence[str]) -> Scanner:
+    return Scanner(known.secrets(settings, environ), known.publics(settings, trials), let_be)
+
+
+def _directory(trial: TrialRecord, jobs: Sequence[JobRecord]) -> Path:
+    """Where the copy is that the merged record took."""
+    return next(job.directory / trial.trial for job in jobs if trial in job.trials)
+
+
+def _names(jobs: Sequence[JobRecord]) -> dict[Path, str]:
+    """The directory in the pack of each job's directory: copies of one job share theirs."""
+    names: dict[Path, str] = {}
+    taken: dict[str, Any] = {}
+    for job in jobs:
+        number, name, own = 1, job.plan.job, (checks.read(job.directory / "result.json") or {}).get("id")
+        while taken.setdefault(name, own) != own:
+            number += 1
+            name = f"{job.plan.job}-{number}"
+        names[job.directory] = name
+    return names
+
+
+def _files(jobs: Sequence[JobRecord], names: Mapping[Path, str], trials: Mapping[TrialRecord, Path]) -> dict[str, Path]:
+    """Every file of the pack that is a copy, by its name there."""
+    found: dict[str, Path] = {}
+    for job in jobs:
+        for path in contents.of_job(job.directory):
+            found.setdefault(f"{names[job.directory]}/{path.name}", path)
+    for place in trials.values():
+        for path in contents.of_trial(place):
+            found[f"{names[place.parent]}/{path.relative_to(place.parent)}"] = path
+    return dict(sorted(found.items()))
+
+
+def _texts(told: Mapping[str, Any], trials: Mapping[TrialRecord, Path]) -> dict[str, str]:
+    import yaml
+
+    ids = [str((checks.read(place / "result.json") or {}).get("id")) for place in trials.values()]
+    rewards = [trial.outcome.reward or 0.0 for trial in trials]
+    row = metadata.row(told, rewards, ids)
+    return {
+        name: yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+        for name, value in (("metadata.yaml", told), ("leaderboard-row.yaml", row))
+    }
+
+
+def _facts(
+    record: JobRecord,
+    jobs: Sequence[JobRecord],
+    names: Mapping[Path, str],
+    trials: Mapping[TrialRecord, Path],
+    let_be: Sequence[str],
+) -> dict[str, Any]:
+    """What the manifest says beside the files. Nothing of when and where it was packed: that would change its bytes."""
+    plan = record.plan
+    return {
+        "buzzbench": __version__,
+        "harbor": HARBOR,
+        "condition": plan.condition,
+        "condition_sha256": plan.condition_sha256,
+        "stack": plan.stack,
+        "environment": plan.environment,
+        "leaderboard": plan.leaderboard.to_json(),
+        "jobs": sorted({names[job.directory] for job in jobs}),
+        "counts": {
+            kind: sum(trial.outcome.outcome == kind for trial in trials) for kind in ("passed", "failed", "unscored")
+        },
+        "let_be": sorted(let_be),
+    }
+
+
+def commands(packed: Packed) -> Iterator[str]:
+    """The lines that a person pastes to send it in (Harbor 0.26)."""
+    harbor = shown(Path(sys.executable).with_name("harbor"))
+    for job in packed.jobs:
+        yield shlex.join(["HARBOR_TELEMETRY=off", harbor, "upload", shown(packed.directory / job), "--public"])
+    row = shown(packed.directory / "leaderboard-row.yaml")
+    yield shlex.join([harbor, "hub", "leaderboard", "row", "create", "BOARD", "--config", row])
+
+
+def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
+    """`inv pack`: the result on standard output."""
+    packed = pack(settings, wish, dict(os.environ))
+    verdict = packed.record.plan.leaderboard
+    if as_json:
+        shown_json = {
+            "directory": str(packed.directory),
+            "new": packed.is_new,
+            "jobs": list(packed.jobs),
+            "left_out": list(packed.left_out),
+            "public_key": packed.public_key,
+            "leaderboard": verdict.to_json(),
+            "commands": list(commands(packed)),
+        }
+        print(json.dumps(shown_json, indent=2))
+        return
+    for name in packed.left_out:
+        print(f"warning: {name} has no whole result, and is left out", file=sys.stderr)
+    state = "packed" if packed.is_new else "is packed already, byte for byte"
+    print(f"{shown(packed.directory)}: {state}, signed by {packed.public_key}")
+    print(f"leaderboard: {verdict}")
+    *uploads, row = commands(packed)
+    print("send it in with", *(f"  {line}" for line in uploads), sep="\n")
+    print("and a board on the Hub takes it when its owner runs", f"  {row}", sep="\n")
+
+
+def verify(settings: Settings, directory: Path, expected: str, *, as_json: bool) -> None:
+    """`inv pack --verify`: whether a pack is what its signer packed. Raises BuzzbenchError with what isn't."""
+    facts, public = bundle.verify(directory)
+    if expected and expected.lower() != public:
+        raise BuzzbenchError(f"it is signed by {public}, not by {expected}", where=shown(directory))
+    seed = signing.seed(settings.state_dir)
+    ours = bool(seed) and signing.public(signing.ensure(settings.state_dir)) == public
+    number = len(facts["files"])
+    if as_json:
+        print(json.dumps({"directory": str(directory), "public_key": public, "ours": ours, "files": number}, indent=2))
+        return
+    whose = "this installation's key" if ours else "a key that is not this installation's"
+    print(f"{shown(directory)}: {number} files are as they were packed, signed by {public}, {whose}")

@@ -1,0 +1,158 @@
+"""A pack on disk: jobs' files, `metadata.yaml`, and a signed list of them all. The same input gives the same bytes.
+
+OUT/buzzbench-pack.json       what is in it, each file with its SHA-256 and size
+OUT/buzzbench-pack.sig.json   the Ed25519 signature of that file's bytes, and the key to check it with
+OUT/metadata.yaml  leaderboard-row.yaml
+OUT/JOB/…                     a job as Harbor's upload takes it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import BuzzbenchError, InvalidInput
+from bench.faults import shown
+from bench.pack import signing
+
+if TYPE_CHECKING:
+    from nacl.signing import SigningKey
+
+MANIFEST, SIGNATURE = "buzzbench-pack.json", "buzzbench-pack.sig.json"
+SCHEMA = "buzzbench-pack-1"
+ALGORITHM = "ed25519"
+
+
+def write(
+    out: Path, files: Mapping[str, Path], texts: Mapping[str, str], facts: Mapping[str, Any], key: SigningKey
+) -> bool:
+    """Make the pack at `out`, in one step; whether it is new: False where the same is there already.
+
+    `files` are copied, `texts` written, each by its name in the pack. A pack that is there already is replaced. Raises
+    InvalidInput for anything else in the way.
+    """
+    _refuse_what_is_no_pack(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+    try:
+        for name, source in files.items():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, made / name)
+        for name, text in texts.items():
+            (made / name).write_text(text, encoding="utf-8")
+        listed = {name: _entry(made / name) for name in sorted([*files, *texts])}
+        manifest = json.dumps({"schema": SCHEMA, **facts, "files": listed}, indent=1, sort_keys=True) + "\n"
+        signed = {
+            "algorithm": ALGORITHM,
+            "public_key": signing.public(key),
+            "signature": key.sign(manifest.encode()).signature.hex(),
+        }
+        (made / MANIFEST).write_text(manifest, encoding="utf-8")
+        (made / SIGNATURE).write_text(json.dumps(signed, indent=1) + "\n", encoding="utf-8")
+        made.chmod(0o755)
+        is_new = not (out.exists() and _same(out, made))
+        if is_new:
+            _put(made, out)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return is_new
+
+
+def _put(made: Path, out: Path) -> None:
+    if out.exists():
+        old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        out.rename(old / "old")
+        made.rename(out)
+        shutil.rmtree(old)
+    else:
+        made.rename(out)
+
+
+def _refuse_what_is_no_pack(out: Path) -> None:
+    """Raises InvalidInput where something else than a pack, or more than one, would be lost."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    known = _listed(out) if out.is_dir() else None
+    strange = None if known is None else next((name for name in _names(out) if name not in known), None)
+    if known is None or strange:
+        what = f"has {strange}, which is no part of the pack there" if strange else "is there already, and no pack"
+        raise InvalidInput.of(shown(out), what, "give another --out")
+
+
+def _listed(directory: Path) -> set[str] | None:
+    """The names that a pack's manifest gives, with its own files; None where there is none."""
+    try:
+        files = {*json.loads((directory / MANIFEST).read_bytes())["files"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return files | {MANIFEST, SIGNATURE}
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two packs are the same byte for byte."""
+    names = sorted(_names(one))
+    return names == sorted(_names(other)) and all(_entry(one / name) == _entry(other / name) for name in names)
+
+
+def _names(directory: Path) -> Iterator[str]:
+    """Everything in it that is no directory, by its path from it."""
+    for where, folders, names in os.walk(directory):
+        links = [name for name in folders if (Path(where) / name).is_symlink()]
+        yield from (str((Path(where) / name).relative_to(directory)) for name in (*names, *links))
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def verify(directory: Path) -> tuple[dict[str, Any], str]:
+    """A pack's facts and the key that it is signed with. Raises BuzzbenchError with each thing that doesn't hold."""
+    manifest, public = _signed(directory)
+    files = manifest.get("files")
+    if manifest.get("schema") != SCHEMA or not isinstance(files, dict):
+        raise BuzzbenchError(f"is of another version, {manifest.get('schema')}", where=shown(directory / MANIFEST))
+    wrong = [*_wrong(directory, files)]
+    if wrong:
+        raise BuzzbenchError("\n".join(wrong))
+    return manifest, public
+
+
+def _signed(directory: Path) -> tuple[dict[str, Any], str]:
+    """The manifest, and the key that has signed it. Raises InvalidInput: it is no pack; BuzzbenchError: a wrong one."""
+    from nacl.exceptions import BadSignatureError
+    from nacl.signing import VerifyKey
+
+    try:
+        data, signed = (directory / MANIFEST).read_bytes(), json.loads((directory / SIGNATURE).read_bytes())
+        public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
+        manifest = json.loads(data)
+        checked = VerifyKey(public)
+    except FileNotFoundError as error:
+        raise InvalidInput.of(shown(directory), f"is no pack: there is no {Path(error.filename).name}") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BuzzbenchError(f"its list or its signature can't be read: {error}", where=shown(directory)) from None
+    try:
+        checked.verify(data, signature)
+    except (BadSignatureError, ValueError):
+        what = f"{MANIFEST} is not what {public.hex()} has signed"
+        raise BuzzbenchError(what, where=shown(directory)) from None
+    return manifest if isinstance(manifest, dict) else {}, public.hex()
+
+
+def _wrong(directory: Path, files: Mapping[str, Any]) -> Iterator[str]:
+    there = {*_names(directory)} - {MANIFEST, SIGNATURE}
+    for name in sorted({*files} | there):
+        path = directory / name
+        if name not in there:
+            yield f"{shown(path)}: is missing"
+        elif name not in files:
+            yield f"{shown(path)}: is not on the list"
+        elif path.is_symlink() or not path.is_file() or _entry(path) != files[name]:
+            yield f"{shown(path)}: is not what was packed"

@@ -1,0 +1,69 @@
+"""What keeps jobs from being packed for a leaderboard: what was planned, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import leaderboard
+from bench.errors import Problem
+from bench.faults import shown
+from bench.leaderboard import LEAST_ATTEMPTS
+from bench.merge import measured
+from bench.records import JobRecord
+
+NEEDED = ("config.json", "lock.json", "result.json")
+"""Of each trial, by Harbor's upload and by the board."""
+
+ANYWAY = "--anyway packs it all the same"
+
+
+def same_measured(jobs: Sequence[JobRecord]) -> Iterator[Problem]:
+    """Jobs that can't be one result, each named beside the first."""
+    for other in jobs[1:]:
+        if measured(other) != measured(jobs[0]):
+            what = f"it measured something else than {jobs[0].plan.job}: condition, stack, environment or what played"
+            yield Problem(f"--job {other.directory.name}", what, "pack it apart")
+
+
+def of_record(record: JobRecord) -> Iterator[Problem]:
+    """What speaks against the merged record of the jobs: its verdict, and attempts without a score."""
+    reasons = record.plan.leaderboard.reasons
+    for reason in reasons:
+        yield Problem(record.plan.job, f"not fit for a leaderboard: {reason}", ANYWAY if reason is reasons[-1] else "")
+    scored = Counter(trial.task for trial in record.trials if trial.is_scored)
+    tasks = dict.fromkeys([*record.plan.directories, *(trial.task for trial in record.trials)])
+    for task in tasks:
+        if scored[task] < LEAST_ATTEMPTS:
+            what = f"{scored[task]} attempts have a score, and a board wants at least {LEAST_ATTEMPTS}"
+            yield Problem(task, what, "`inv bench --resume JOB` runs what is missing, or --anyway")
+
+
+def of_trial(trial_dir: Path) -> Iterator[Problem]:
+    """What speaks against one trial: its files, and the configuration that it really had."""
+    for name in NEEDED:
+        if read(trial_dir / name) is None:
+            yield Problem(
+                shown(trial_dir / name),
+                "is missing or damaged, and Harbor's upload needs it",
+                "--anyway leaves the trial out",
+            )
+    for reason in leaderboard.changes(read(trial_dir / "config.json") or {}):
+        yield Problem(shown(trial_dir / "config.json"), str(reason), ANYWAY)
+
+
+def is_whole(trial_dir: Path) -> bool:
+    """Whether the trial has what an upload needs."""
+    return all(read(trial_dir / name) is not None for name in NEEDED)
+
+
+def read(path: Path) -> Mapping[str, Any] | None:
+    """The JSON object in a file; None where there is none."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

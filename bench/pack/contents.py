@@ -1,0 +1,44 @@
+"""What of a job goes into a pack: Harbor's own files and ours, by name. Logs stay behind, and everything else does.
+
+Links are never followed: an agent may have left one that leads to anywhere on this host.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bench.records import EVIDENCE, JOURNAL, PLAN, RECEIPTS
+from bench.trial.environments import FAULT_FILE
+
+OF_A_JOB = ("config.json", "lock.json", "result.json", "analysis.md", PLAN, JOURNAL, RECEIPTS)
+OF_A_TRIAL = ("config.json", "lock.json", "result.json", "analysis.md", "exception.txt", EVIDENCE, FAULT_FILE)
+FOLDERS_OF_A_TRIAL = ("agent", "user-agent", "verifier", "artifacts", "steps")
+"""Harbor's upload takes the same (0.26, harbor.upload.uploader), but for our own files and the logs."""
+
+
+def of_job(job_dir: Path) -> Iterator[Path]:
+    """The files of the job itself."""
+    yield from _files(job_dir, OF_A_JOB)
+
+
+def of_trial(trial_dir: Path) -> Iterator[Path]:
+    """The files of one trial."""
+    yield from _files(trial_dir, OF_A_TRIAL)
+    for folder in FOLDERS_OF_A_TRIAL:
+        for where, _, names in os.walk(trial_dir / folder):
+            yield from _files(Path(where), sorted(name for name in names if not name.lower().endswith(".log")))
+
+
+def uploaded(directory: Path) -> Iterator[Path]:
+    """What Harbor's upload takes of a job's or a trial's directory, logs included."""
+    yield from (path for path in sorted(directory.iterdir()) if path.is_file() and not path.is_symlink())
+    for folder in FOLDERS_OF_A_TRIAL:
+        for where, _, names in os.walk(directory / folder):
+            yield from _files(Path(where), sorted(names))
+
+
+def _files(directory: Path, names: Iterable[str]) -> Iterator[Path]:
+    paths = (directory / name for name in names)
+    yield from (path for path in paths if path.is_file() and not path.is_symlink())

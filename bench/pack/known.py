@@ -1,0 +1,75 @@
+"""The secrets of this machine that no pack may hold, and the public keys by which an agent's own is known for one.
+
+Of trials that are over nobody has tokens and keys any more: a token is known by its shape, a key by its public one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from bench import endpoints
+from bench.errors import InvalidInput
+from bench.keys import KEY_FIELDS, SECRET_FIELDS, load, state_path
+from bench.pack import signing
+from bench.records import EVIDENCE
+from bench.secretforms import SHORTEST
+from bench.settings import ROOT, Settings
+
+SENSITIVE = re.compile(r"API_?KEY|SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE", re.I)
+"""Names of variables that hold secrets."""
+
+
+def secrets(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """The values by their names in messages: of state.json (of which .env is made), and of the environment.
+
+    Raises InvalidInput where the state is damaged; where there is none it has no secrets.
+    """
+    found: dict[str, str] = {}
+    if state_path(settings.state_dir).exists():
+        state = load(settings.state_dir)
+        for name in KEY_FIELDS:
+            key = getattr(state, name)
+            found |= {f"the {name}'s secret key": key.secret, f"the {name}'s secret key, as nsec": key.nsec}
+        found |= {f"{name} of state.json": getattr(state, name) for name in SECRET_FIELDS}
+    if seed := signing.seed(settings.state_dir):
+        found["the key that packs are signed with"] = seed
+    named = _named_by_endpoints()
+    for name, value in environ.items():
+        if (name in named or SENSITIVE.search(name)) and len(value) >= SHORTEST and not Path(value).exists():
+            found[f"the value of {name}"] = value
+    return found
+
+
+def publics(settings: Settings, trial_dirs: Iterable[Path]) -> dict[str, str]:
+    """Whose each public key is: those of this installation, and of the trials' members as their evidence names them."""
+    found = {}
+    for directory in trial_dirs:
+        for member in _roster(directory / EVIDENCE):
+            found[str(member.get("public"))] = f"{member.get('name')} in {directory.name}"
+    if state_path(settings.state_dir).exists():
+        state = load(settings.state_dir)
+        found |= {getattr(state, name).public: f"the {name}" for name in KEY_FIELDS}
+    return found
+
+
+def _roster(evidence: Path) -> list[Mapping[str, object]]:
+    try:
+        read = json.loads(evidence.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return []
+    listed = [*(read.get("roster") or ()), read.get("user")] if isinstance(read, dict) else []
+    return [member for member in listed if isinstance(member, dict)]
+
+
+def _named_by_endpoints() -> set[str]:
+    """The variables that the endpoint files that come with us name; others are known by their names' words."""
+    found = set()
+    for path in (ROOT / "manifests" / "endpoints").glob("*.json"):
+        try:
+            found |= {endpoint.api_key_env for endpoint in endpoints.load(path).values() if endpoint.api_key_env}
+        except InvalidInput:
+            continue  # Who runs with it is told.
+    return found

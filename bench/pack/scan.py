@@ -1,0 +1,168 @@
+"""Looks for secrets in what is to leave this machine: those that are ours, by their values, and what looks like one.
+
+A secret that is ours is found in plain, in hex, as `nsec`, in Base64, URL-encoded, and cut in two (over two fields,
+say). Shapes are looked for in Base64 and over two neighbouring strings of JSON, too. A finding says where and what, and
+never shows it (public case 45). What is packed or encrypted, such as an archive, isn't opened.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.nostr import Key
+from bench.secretforms import SHAPES, SHORTEST, forms, halves
+
+KEY_HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
+BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}")
+JOINED_CHARACTERS = 200
+"""Of each of two neighbours: longer than any key."""
+
+LONG_HALF = 16
+"""Shorter halves are looked for only with a digit in them: else they may be words."""
+
+FINGERPRINT = 12
+
+_SHAPES_OF_BYTES = {what: re.compile(shape.encode()) for what, shape in SHAPES.items()}
+_SHAPES_OF_TEXTS = {what: re.compile(shape) for what, shape in SHAPES.items()}
+_ANY_SHAPE_OF_BYTES = re.compile("|".join(SHAPES.values()).encode())
+_ANY_SHAPE_OF_TEXTS = re.compile("|".join(SHAPES.values()))
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A secret in a file. `mark` tells one that only looks like one from others: the beginning of its SHA-256."""
+
+    place: str
+    what: str
+    mark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: holds {self.what}" + (f" [{self.mark}]" if self.mark else "")
+
+
+class Scanner:
+    """Knows what to look for. Has no repr that would show it.
+
+    `secrets` are the values by their names. `publics` are public keys by the names of whose they are: any 64 hex digits
+    that are the secret key of one of them are a finding; an event's id, or a public key, is none.
+    """
+
+    def __init__(self, secrets: Mapping[str, str], publics: Mapping[str, str], let_be: Collection[str] = ()) -> None:
+        self._needles = {needle: what for name, secret in secrets.items() for needle, what in _needles(name, secret)}
+        self._publics = dict(publics)
+        self._let_be = frozenset(let_be)
+        self._looked_at: dict[bytes, str] = {}
+
+    def scan(self, path: Path, shown: str) -> list[Finding]:
+        """What is in the file, and in its name; `shown` names it in the findings."""
+        data = path.read_bytes()
+        found = [Finding(shown, what) for what in {w for n, w in self._needles.items() if n in shown.encode()}]
+        found += self._known(data, shown)
+        found += self._keys(data, shown)
+        found += self._shapes(data, shown)
+        found += self._encoded(data, shown)
+        found += self._neighbours(data, shown)
+        return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
+
+    def _known(self, data: bytes, shown: str) -> Iterator[Finding]:
+        """One finding for each secret: the first place at which it is."""
+        seen: set[str] = set()
+        for needle, what in self._needles.items():
+            if what not in seen and (at := data.find(needle)) >= 0:
+                seen.add(what)
+                yield Finding(_line(shown, data, at), what)
+
+    def _keys(self, data: bytes, shown: str) -> Iterator[Finding]:
+        for found in KEY_HEX.finditer(data):
+            if whose := self._owner(found[0].lower()):
+                yield Finding(_line(shown, data, found.start()), f"the secret key of {whose}")
+
+    def _owner(self, digits: bytes) -> str:
+        """Whose secret key that is; empty where it is nobody's."""
+        if digits not in self._looked_at:
+            try:
+                public = Key.parse(digits.decode()).public
+            except ValueError:
+                public = ""
+            self._looked_at[digits] = self._publics.get(public, "")
+        return self._looked_at[digits]
+
+    def _shapes(self, data: bytes, shown: str) -> Iterator[Finding]:
+        for what, shape in _SHAPES_OF_BYTES.items():
+            for found in shape.finditer(data):
+                yield Finding(_line(shown, data, found.start()), what, _mark(found[0]))
+
+    def _encoded(self, data: bytes, shown: str) -> Iterator[Finding]:
+        for run in BASE64.finditer(data):
+            letters = run[0].translate(bytes.maketrans(b"-_", b"+/"))
+            for skipped in range(4):
+                whole = letters[skipped:][: (len(letters) - skipped) // 4 * 4]
+                decoded = base64.b64decode(whole)
+                if not _ANY_SHAPE_OF_BYTES.search(decoded):
+                    continue
+                for what, shape in _SHAPES_OF_BYTES.items():
+                    for found in shape.finditer(decoded):
+                        yield Finding(_line(shown, data, run.start()), f"{what}, in Base64", _mark(found[0]))
+
+    def _neighbours(self, data: bytes, shown: str) -> Iterator[Finding]:
+        for line, value in _values(data, shown):
+            for path, first, second in _pairs(value, ""):
+                ends = first[-JOINED_CHARACTERS:], second[:JOINED_CHARACTERS]
+                if not _ANY_SHAPE_OF_TEXTS.search("".join(ends)):
+                    continue
+                for what, shape in _SHAPES_OF_TEXTS.items():
+                    for found in shape.finditer("".join(ends)):
+                        if found.start() < len(ends[0]) < found.end() and not shape.search(ends[0]):
+                            yield Finding(f"{line}, {path}", f"{what}, over two fields", _mark(found[0].encode()))
+
+
+def _needles(name: str, secret: str) -> Iterator[tuple[bytes, str]]:
+    for form in forms(secret):
+        yield form.encode(), f"{name}, {'in plain' if form == secret else 'encoded'}"
+    for half in halves(secret):
+        if len(half) >= LONG_HALF or (len(half) >= SHORTEST and any(letter.isdigit() for letter in half)):
+            yield from ((form.encode(), f"half of {name}") for form in forms(half))
+
+
+def _line(shown: str, data: bytes, at: int) -> str:
+    return f"{shown}:{data.count(b'\n', 0, at) + 1}"
+
+
+def _mark(found: bytes) -> str:
+    return hashlib.sha256(found).hexdigest()[:FINGERPRINT]
+
+
+def _values(data: bytes, shown: str) -> Iterator[tuple[str, Any]]:
+    """The JSON values of a file, each with its place; none where it is no JSON."""
+    if shown.endswith(".json"):
+        lines = [(shown, data)]
+    elif shown.endswith(".jsonl"):
+        lines = [(f"{shown}:{number}", line) for number, line in enumerate(data.splitlines(), start=1)]
+    else:
+        return
+    for place, text in lines:
+        try:
+            yield place, json.loads(text)
+        except (ValueError, RecursionError):
+            continue  # Its bytes were looked at all the same.
+
+
+def _pairs(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
+    """Strings that are neighbours in an object or a list, with the place of the second."""
+    entries = [*value.items()] if isinstance(value, dict) else [*enumerate(value)] if isinstance(value, list) else []
+    before: str | None = None
+    for name, part in entries:
+        place = f"{path}.{name}" if path else str(name)
+        if isinstance(part, str):
+            if before is not None:
+                yield place, before, part
+            before = part
+        else:
+            yield from _pairs(part, place)

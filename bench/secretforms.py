@@ -1,0 +1,63 @@
+"""How secrets look: the shapes of the usual providers' keys, and the forms that a known value can take.
+
+One list for all: for what a cassette must not hold (`bench/gateway/redaction.py`), and what a pack is refused for
+(`bench/pack/scan.py`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from urllib.parse import quote
+
+SHORTEST = 8
+"""A shorter value is no secret, and would be found in ordinary words."""
+
+TOKEN_PREFIX = "bzbtok-"  # noqa: S105  (what all of them begin with)
+"""Of the tokens that the gateway gives to agents: it makes them known as such wherever they turn up."""
+
+_WORD = r"(?<![A-Za-z0-9])"
+_DIGIT = r"(?=[A-Za-z_-]*[0-9])"
+"""Keys are random: one without a digit is a word such as `sk-learn-compatible-estimators`."""
+
+SHAPES = {
+    "an API key (sk-…)": rf"{_WORD}sk-{_DIGIT}[A-Za-z0-9_-]{{16,}}",
+    "a Google key (AIza…)": r"AIza[A-Za-z0-9_-]{35}",
+    "an AWS key (AKIA…, ASIA…)": rf"{_WORD}(?:AKIA|ASIA)[A-Z0-9]{{16}}",
+    "a GitHub token (gh._…)": r"gh[pousr]_[A-Za-z0-9]{30,}",
+    "a GitHub token (github_pat_…)": r"github_pat_[A-Za-z0-9_]{30,}",
+    "a Slack token (xox.-…)": r"xox[abprs]-[A-Za-z0-9-]{10,}",
+    "a Daytona key (dtn_…)": rf"{_WORD}dtn_[A-Za-z0-9]{{16,}}",
+    "a Hugging Face token (hf_…)": rf"{_WORD}hf_[A-Za-z0-9]{{30,}}",
+    "a gateway token (bzbtok-…)": rf"{TOKEN_PREFIX}[A-Za-z0-9_-]{{40,}}",
+    "a Nostr secret key (nsec1…)": rf"{_WORD}nsec1[02-9ac-hj-np-z]{{58}}(?![0-9a-z])",
+    "a key in a header": (
+        r"(?i:\b(?:x-api-key|api-key|x-goog-api-key)\\?[\"']?\s*[:=]\s*\\?[\"']?"
+        rf"|\bbearer(?:\s|%20|\+)+){_DIGIT}[A-Za-z0-9_./+=-]{{16,}}"
+    ),
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+}
+"""By what they are called in a message: regular expressions, for texts and for bytes. The usual ones of case 45."""
+
+
+def forms(secret: str) -> frozenset[str]:
+    """The texts by which a secret can be found whole: as it is, URL-encoded, in hex, in Base64, in JSON's escapes."""
+    data = secret.encode()
+    found = {secret, data.hex(), data.hex().upper(), quote(secret, safe=""), quote(secret), secret.replace("/", "\\/")}
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        whole = encode(data).decode()
+        found |= {whole, whole.rstrip("="), *(_within(encode, before, data) for before in range(3))}
+    return frozenset(form for form in found if len(form) >= SHORTEST)
+
+
+def halves(secret: str) -> tuple[str, str]:
+    """Of a secret that is cut in two, wherever it is cut, one of these is whole."""
+    half = -(-len(secret) // 2)
+    return secret[:half], secret[-half:]
+
+
+def _within(encode: Callable[[bytes], bytes], before: int, data: bytes) -> str:
+    """What Base64 makes of the data after so many bytes of something: the letters in which no neighbour has a part."""
+    letters = encode(b"\0" * before + data).decode()
+    shared = {0: 0, 1: 3, 2: 2}[(before + len(data)) % 3]  # at the end, padding included
+    return letters[-(-before * 8 // 6) : len(letters) - shared]

@@ -1,0 +1,365 @@
+"""`inv pack`: jobs become one signed directory that can be sent in; what isn't fit is refused (case 17)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bench import pack
+from bench.errors import BuzzbenchError, InvalidInput
+from bench.keys import ensure
+from bench.leaderboard import Reason, Verdict
+from bench.nostr import Key
+from bench.pack import Said, Wish, bundle, contents, signing
+from tests.pack import jobs
+from tests.pipeline import contents as bytes_of
+from tests.pipeline import new_installation, remove
+
+SAID = Said(agent_url="https://example.org/team", org="Example")
+KEY = "canary+key/5f0c1d7e9b"
+
+
+def packed(home: Path, *names: str, **wish: Any) -> pack.Packed:
+    given: dict[str, Any] = {"jobs": names or ("lb-team",), "out": home / "out", "said": SAID} | wish
+    return pack.pack(jobs.settings(home), Wish(**given), {"ANTHROPIC_API_KEY": KEY})
+
+
+def refused(home: Path, *names: str, **wish: Any) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        packed(home, *names, **wish)
+    assert not (home / "out").exists()
+    return str(caught.value).splitlines()
+
+
+def names_of(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_fit_job_is_packed_without_logs_and_what_is_nobodys_to_see(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    (job / "alpha__1" / "notes.txt").write_text("a stray file")
+    (job / "alpha__1" / "artifacts" / "out.LOG").write_text("a log")
+    (job / "alpha__1" / "artifacts" / "passwd").symlink_to("/etc/passwd")
+    (job / "alpha__1" / "artifacts" / "etc").symlink_to("/etc")
+    made = packed(tmp_path)
+    found = names_of(made.directory)
+    assert {name for name in found if "alpha" not in name} == {
+        *("buzzbench-pack.json", "buzzbench-pack.sig.json", "metadata.yaml", "leaderboard-row.yaml"),
+        *(f"lb-team/{name}" for name in ("buzzbench-plan.json", "config.json", "lock.json", "result.json")),
+    }
+    assert {name.removeprefix("lb-team/alpha__1/") for name in found if "alpha__1" in name} == {
+        *("config.json", "lock.json", "result.json", "agent/trajectory.json", "verifier/test-stdout.txt"),
+    }
+    assert made.is_new
+    assert made.left_out == ()
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    jobs.make(tmp_path)
+    first = bytes_of(packed(tmp_path).directory)
+    assert not packed(tmp_path).is_new
+    assert bytes_of(tmp_path / "out") == first
+    again = {path.name: data for path, data in bytes_of(packed(tmp_path, out=tmp_path / "other").directory).items()}
+    assert again == {path.name: data for path, data in first.items()}
+
+
+def test_metadata_is_what_the_board_requires(tmp_path: Path) -> None:
+    jobs.make(tmp_path)
+    read = yaml.safe_load((packed(tmp_path).directory / "metadata.yaml").read_text())
+    assert read == {
+        "agent_url": "https://example.org/team",
+        "agent_display_name": "team",
+        "agent_org_display_name": "Example",
+        "models": [
+            {
+                "model_name": "claude-x",
+                "model_provider": "anthropic",
+                "model_display_name": "claude-x",
+                "model_org_display_name": "Anthropic",
+            }
+        ],
+    }
+
+
+def test_what_only_a_person_can_say_is_asked_for_by_its_option(tmp_path: Path) -> None:
+    local = {"provider": "openai", "base_url": "http://localhost:1/v1", "dialect": "openai"}
+    jobs.make(tmp_path, endpoints={"e": local})
+    assert refused(tmp_path, said=Said(model_orgs={"other": "X"})) == [
+        "metadata.yaml: agent_url: a board wants a link to what played; give --agent-url https://…",
+        "metadata.yaml: agent_org_display_name: a board wants to know whose it is; give --org NAME",
+        "metadata.yaml: model_org_display_name: whose model claude-x is isn't known from its endpoint; "
+        "give --model-org claude-x=NAME",
+        "--model-org other: nobody of the team plays on it; its models are claude-x",
+    ]
+    made = packed(tmp_path, said=replace(SAID, model_orgs={"claude-x": "Makers"}, agent_name="The Team"))
+    read = yaml.safe_load((made.directory / "metadata.yaml").read_text())
+    assert (read["agent_display_name"], read["models"][0]["model_org_display_name"]) == ("The Team", "Makers")
+
+
+# What isn't fit
+
+
+def test_a_job_that_is_not_eligible_is_refused_with_each_field_unless_told_otherwise(tmp_path: Path) -> None:
+    two = Verdict((Reason("agent_timeout_multiplier", "2.0, and a board wants 1"), Reason("n_attempts", "few")))
+    jobs.make(tmp_path, verdict=two)
+    assert refused(tmp_path) == [
+        "lb-team: not fit for a leaderboard: agent_timeout_multiplier: 2.0, and a board wants 1",
+        "lb-team: not fit for a leaderboard: n_attempts: few; --anyway packs it all the same",
+    ]
+    facts, _ = bundle.verify(packed(tmp_path, anyway=True, said=Said()).directory)
+    assert facts["leaderboard"]["standing"] == "not eligible"
+
+
+def test_attempts_without_a_score_are_named_by_their_task(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    (job / "alpha__2" / "result.json").write_text('{"task_na')
+    lines = refused(tmp_path)
+    assert lines[0].startswith("org/alpha: 4 attempts have a score, and a board wants at least 5; `inv bench --resume")
+    assert lines[1].endswith("alpha__2/result.json: is missing or damaged, and Harbor's upload needs it; "
+                             "--anyway leaves the trial out")  # fmt: skip
+    assert packed(tmp_path, anyway=True).left_out == ("alpha__2",)
+    assert not (tmp_path / "out" / "lb-team" / "alpha__2").exists()
+
+
+def test_what_a_trial_was_really_run_with_counts_whatever_the_plan_says(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    jobs.write(job / "alpha__3" / "config.json", {"agent_timeout_multiplier": 3, "environment": {"override_cpus": 8}})
+    lines = refused(tmp_path)
+    assert [line.split("config.json: ")[1] for line in lines] == [
+        "agent_timeout_multiplier: 3, and a board wants 1; --anyway packs it all the same",
+        "environment.override_cpus: 8, and a board wants the task's own; --anyway packs it all the same",
+    ]
+
+
+# Several jobs
+
+
+def test_several_jobs_are_one_pack_and_a_trial_that_two_have_is_in_it_once(tmp_path: Path) -> None:
+    first = jobs.make(tmp_path, "one", trials=3, verdict=Verdict((Reason("n_attempts", "3"),)))
+    jobs.make(tmp_path, "two", trials=2, first=4, verdict=Verdict((Reason("n_attempts", "2"),)))
+    copy = tmp_path / "elsewhere" / "one"
+    shutil.copytree(first, copy)
+    (first / "alpha__1" / "result.json").write_text("{")
+    made = packed(tmp_path, "one", "two", str(copy))
+    trials = sorted(name.split("/")[1] for name in names_of(made.directory) if name.endswith("alpha__1/result.json"))
+    assert trials == ["alpha__1"]
+    assert json.loads((made.directory / "one" / "alpha__1" / "result.json").read_text())["task_name"] == "org/alpha"
+    assert {path.name for path in made.directory.iterdir() if path.is_dir()} == {"one", "two"}
+    facts, _ = bundle.verify(made.directory)
+    assert (facts["counts"], facts["jobs"]) == ({"passed": 5, "failed": 0, "unscored": 0}, ["one", "two"])
+    row = yaml.safe_load((made.directory / "leaderboard-row.yaml").read_text())["rows"][0]
+    assert len({*row["trial_ids"]}) == 5
+    assert row["metrics"] == {"reward": 1.0, "n_trials": 5}
+
+
+def test_jobs_that_measured_different_things_are_not_one_pack(tmp_path: Path) -> None:
+    jobs.make(tmp_path, "one")
+    jobs.make(tmp_path, "two", condition="cd")
+    assert refused(tmp_path, "one", "two") == [
+        "--job two: it measured something else than one: condition, stack, environment or what played; pack it apart"
+    ]
+
+
+# Secrets
+
+
+def test_a_secret_is_refused_with_its_file_and_line_and_never_shown(tmp_path: Path) -> None:
+    state = ensure(tmp_path / "state")
+    job = jobs.make(tmp_path)
+    (job / "alpha__4" / "agent" / "said.txt").write_text(f"one\nthe key is {KEY}\n{state.owner.nsec}")
+    lines = refused(tmp_path, anyway=True)
+    text = "\n".join(lines)
+    assert "lb-team/alpha__4/agent/said.txt:2: holds the value of ANTHROPIC_API_KEY, in plain" in lines
+    assert "lb-team/alpha__4/agent/said.txt:3: holds the owner's secret key, as nsec, in plain" in lines
+    assert lines[-1] == "nothing was packed: it would give secrets away; take the trial out, or the job apart"
+    assert KEY not in text
+    assert state.owner.nsec not in text
+
+
+def test_an_agents_own_key_is_refused_and_its_public_one_is_not(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    key = Key.generate()
+    jobs.evidence(job / "alpha__1", key)
+    assert packed(tmp_path).is_new
+    shutil.rmtree(tmp_path / "out")
+    (job / "alpha__2" / "agent" / "env.txt").write_text(f"BUZZ_PRIVATE_KEY={key.secret}")
+    assert refused(tmp_path)[0] == ("lb-team/alpha__2/agent/env.txt:1: holds the secret key of orch in alpha__1")
+
+
+def test_a_tasks_own_example_key_can_be_let_be_and_the_pack_says_so(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    (job / "alpha__1" / "artifacts" / "readme.txt").write_text("AKIA" + "IOSFODNN7EXAMPLE")
+    first, last = refused(tmp_path)
+    mark = first.rpartition("[")[2].rstrip("]")
+    assert last.endswith("where it is a task's own text and no secret, `inv pack --let-be MARK` lets it be")
+    facts, _ = bundle.verify(packed(tmp_path, let_be=(mark,)).directory)
+    assert facts["let_be"] == [mark]
+
+
+def test_an_upload_of_a_job_that_holds_a_secret_is_refused(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    pack.refuse_upload(jobs.settings(tmp_path), job, {"ANTHROPIC_API_KEY": KEY})
+    (job / "alpha__1" / "agent" / "buzz-acp.log").write_text(KEY)
+    with pytest.raises(InvalidInput, match=r"lb-team/alpha__1/agent/buzz-acp.log:1: holds the value of ANTHROPIC"):
+        pack.refuse_upload(jobs.settings(tmp_path), job, {"ANTHROPIC_API_KEY": KEY})
+
+
+# What is in the way, and the key
+
+
+@pytest.mark.parametrize("what", ["file", "directory", "changed pack"])
+def test_nothing_that_is_no_pack_is_replaced(tmp_path: Path, what: str) -> None:
+    jobs.make(tmp_path)
+    out = tmp_path / "out"
+    if what == "file":
+        out.write_text("mine")
+    elif what == "directory":
+        out.mkdir()
+        (out / "mine.txt").write_text("mine")
+    else:
+        packed(tmp_path)
+        (out / "lb-team" / "mine.txt").write_text("mine")
+    before = bytes_of(tmp_path)
+    with pytest.raises(InvalidInput, match=r"out: (is there already, and no pack|has lb-team/mine.txt).*another --out"):
+        packed(tmp_path)
+    after = bytes_of(tmp_path)
+    assert {path: after[path] for path in before} == before
+
+
+def test_a_pack_of_before_is_replaced_whole(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    packed(tmp_path)
+    (job / "alpha__1" / "agent" / "trajectory.json").unlink()
+    assert packed(tmp_path).is_new
+    bundle.verify(tmp_path / "out")
+    assert not (tmp_path / "out" / "lb-team" / "alpha__1" / "agent" / "trajectory.json").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+
+
+def test_the_key_is_made_once_private_and_damage_is_named(tmp_path: Path) -> None:
+    key = signing.ensure(tmp_path / "state")
+    path = tmp_path / "state" / signing.FILE_NAME
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert signing.ensure(tmp_path / "state") == key
+    path.write_text("cut of")
+    with pytest.raises(InvalidInput, match=r"signing.key: damaged: not 64 hex digits; restore it from a backup"):
+        signing.ensure(tmp_path / "state")
+
+
+# Checking a pack
+
+
+def test_a_pack_is_checked_wherever_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.make(tmp_path)
+    made = packed(tmp_path)
+    made.directory.rename(tmp_path / "moved")
+    pack.verify(jobs.settings(tmp_path), tmp_path / "moved", made.public_key.upper(), as_json=False)
+    assert f"signed by {made.public_key}, this installation's key" in capsys.readouterr().out
+    pack.verify(jobs.settings(tmp_path / "another"), tmp_path / "moved", "", as_json=True)
+    assert json.loads(capsys.readouterr().out)["ours"] is False
+    assert not (tmp_path / "another").exists()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda out: (out / "lb-team/alpha__1/result.json").write_text("{}"), "alpha__1/result.json: is not what was"),
+        (lambda out: (out / "lb-team/alpha__1/lock.json").unlink(), "alpha__1/lock.json: is missing"),
+        (lambda out: (out / "lb-team/more.txt").write_text("x"), "lb-team/more.txt: is not on the list"),
+        (lambda out: (out / "lb-team/link").symlink_to("/etc"), "lb-team/link: is not on the list"),
+        (lambda out: _edit(out / bundle.MANIFEST, '"passed": 5', '"passed": 6'), "is not what .* has signed"),
+        (lambda out: _edit(out / bundle.SIGNATURE, "signature", "signatur"), "can't be read"),
+        (lambda out: (out / bundle.SIGNATURE).unlink(), "is no pack: there is no buzzbench-pack.sig.json"),
+    ],
+)
+def test_whatever_was_changed_in_a_pack_is_seen(tmp_path: Path, harm: Any, said: str) -> None:
+    jobs.make(tmp_path)
+    out = packed(tmp_path).directory
+    harm(out)
+    with pytest.raises(BuzzbenchError, match=said):
+        bundle.verify(out)
+
+
+def test_a_pack_that_somebody_else_has_signed_anew_is_not_the_expected_one(tmp_path: Path) -> None:
+    jobs.make(tmp_path)
+    made = packed(tmp_path)
+    (tmp_path / "state" / signing.FILE_NAME).unlink()
+    packed(tmp_path, out=tmp_path / "forged")
+    with pytest.raises(BuzzbenchError, match=f"it is signed by .*, not by {made.public_key}"):
+        pack.verify(jobs.settings(tmp_path), tmp_path / "forged", made.public_key, as_json=False)
+
+
+def _edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+# Harbor's own view
+
+
+@pytest.mark.slow
+def test_what_is_packed_and_uploaded_is_what_harbor_takes(tmp_path: Path) -> None:
+    from harbor.hub.leaderboards import LeaderboardRowsCreateConfig
+    from harbor.upload import uploader
+
+    jobs.make(tmp_path)
+    row = yaml.safe_load((packed(tmp_path).directory / "leaderboard-row.yaml").read_text())
+    assert len(LeaderboardRowsCreateConfig.model_validate(row).rows[0].trial_ids) == 5
+    taken = {*uploader._TRIAL_ARCHIVE_INCLUDES} - {"trial.log", "user-agent-inputs"}
+    assert taken == {*contents.OF_A_TRIAL, *contents.FOLDERS_OF_A_TRIAL} - {
+        *("buzzbench-evidence.json", "buzzbench-fault.json", "steps")
+    }
+
+
+@pytest.mark.slow
+def test_a_real_jobs_pack_is_taken_by_harbors_own_command_up_to_the_login(tmp_path: Path) -> None:
+    """A rehearsal in the sandbox, packed as what it is: nothing in it is a secret, and Harbor's models read it."""
+    from harbor.models.job.config import JobConfig
+    from harbor.models.job.lock import TrialLock
+    from harbor.models.job.result import JobResult
+    from harbor.models.trial.result import TrialResult
+
+    installation = new_installation(tmp_path)
+    try:
+        code, _ = installation.rehearse("-i", "mention-names*", "-k", "1", "--job-name", "rehearsed")
+        assert code == 0
+        done = installation.inv("pack", "--job", "rehearsed", "--out", str(tmp_path / "out"))
+        assert done.returncode == 2
+        assert "not fit for a leaderboard: agents.kwargs.rehearsal" in done.stderr
+        done = installation.inv("pack", "--job", "rehearsed", "--out", str(tmp_path / "out"), "--anyway", "--json")
+        assert done.returncode == 0, done.stderr
+        shown = json.loads(done.stdout)
+        job = tmp_path / "out" / "rehearsed"
+        JobConfig.model_validate_json((job / "config.json").read_text())
+        JobResult.model_validate_json((job / "result.json").read_text())
+        (trial,) = (path for path in job.iterdir() if path.is_dir())
+        TrialResult.model_validate_json((trial / "result.json").read_text())
+        TrialLock.model_validate_json((trial / "lock.json").read_text())
+        upload = subprocess.run(
+            shown["commands"][0],
+            shell=True,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "HOME": str(tmp_path / "nobody"), "HARBOR_API_KEY": ""},
+        )
+        assert upload.returncode == 1
+        assert "auth login" in upload.stdout + upload.stderr
+        create = f"{Path(sys.executable).with_name('harbor')} hub leaderboard row create --help"
+        assert "--config" in subprocess.run(create, shell=True, capture_output=True, text=True, check=True).stdout
+        assert " hub leaderboard row create BOARD --config " in shown["commands"][1]
+        checked = installation.inv("pack", "--verify", str(tmp_path / "out"))
+        assert checked.returncode == 0, checked.stderr
+    finally:
+        remove(installation)

@@ -1,0 +1,177 @@
+"""No secret leaves in a pack, whatever its form, and what is none is let be (public case 45)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from bench.nostr import Key
+from bench.pack import known
+from bench.pack.scan import Finding, Scanner
+from tests.pack import jobs
+
+KEY = "canary+key/5f0c1d7e9b==4a"
+
+
+def found(tmp_path: Path, content: str | bytes, name: str = "a.json", **scanner: Any) -> list[Finding]:
+    path = tmp_path / "file"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    given: dict[str, Any] = {"secrets": {"the value of KEY": KEY}, "publics": {}} | scanner
+    return Scanner(**given).scan(path, name)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        KEY,
+        KEY.encode().hex(),
+        KEY.encode().hex().upper(),
+        quote(KEY, safe=""),
+        json.dumps(KEY).replace("/", "\\/"),
+        base64.b64encode(KEY.encode()).decode(),
+        base64.urlsafe_b64encode(KEY.encode()).decode(),
+        base64.b64encode(f"user:{KEY}".encode()).decode(),
+        base64.b64encode(f"ab{KEY}cd".encode()).decode(),
+    ],
+)
+def test_a_secret_of_ours_is_found_in_every_usual_form(tmp_path: Path, form: str) -> None:
+    (first, *_) = found(tmp_path, f'one\ntwo {form} "x"\n', "trial/agent/notes.txt")
+    assert first.place == "trial/agent/notes.txt:2"
+    assert "the value of KEY" in first.what
+    assert first.mark == ""
+
+
+@pytest.mark.parametrize("cut", range(6, len(KEY) - 5))
+def test_a_secret_of_ours_is_found_wherever_it_is_cut_in_two(tmp_path: Path, cut: int) -> None:
+    text = json.dumps({"a": KEY[:cut], "b": {"c": KEY[cut:]}})
+    assert found(tmp_path, text) == [Finding("a.json:1", "half of the value of KEY")]
+
+
+@pytest.mark.parametrize("half", [slice(None, 13), slice(12, None)])
+def test_half_of_a_secret_of_ours_is_found_encoded_too(tmp_path: Path, half: slice) -> None:
+    text = base64.b64encode(b"x" + KEY[half].encode() + b"yz").decode()
+    assert [finding.what for finding in found(tmp_path, text)] == ["half of the value of KEY"]
+
+
+SHAPED = {
+    "sk-ant": "sk-" + "ant-api03-" + "a1B2" * 6,
+    "sk": "sk-" + "proj-" + "4cD_" * 6,
+    "google": "AIza" + "0aB" * 11 + "xy",
+    "aws": "AKIA" + "IOSFODNN7EXAMPLE",
+    "aws session": "ASIA" + "Y34FZKBOKMUTVV7A",
+    "github": "ghp_" + "a1" * 18,
+    "github fine-grained": "github_pat_" + "a1_" * 12,
+    "slack": "xoxb-" + "1234567890-abc",
+    "daytona": "dtn_" + "a1" * 16,
+    "hugging face": "hf_" + "aB" * 17,
+    "gateway": "bzbtok-" + "aB3_" * 11,
+    "nsec": Key("07" * 32).nsec,
+    "bearer": "Authorization: Bearer " + "aB3." * 6,
+    "header": "x-api-key: " + "aB3" * 8,
+    "private key": "-----BEGIN OPENSSH PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_what_looks_like_a_key_is_found_with_a_mark_and_never_shown(tmp_path: Path, name: str) -> None:
+    shape = SHAPED[name]
+    (finding,) = found(tmp_path, f"line\nexport A='{shape}'\n", "agent/out.txt")
+    assert finding.place == "agent/out.txt:2"
+    assert len(finding.mark) == 12
+    assert shape not in str(finding)
+    scanner = Scanner({}, {}, let_be=[finding.mark])
+    assert scanner.scan(tmp_path / "file", "agent/out.txt") == []
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_what_looks_like_a_key_is_found_in_base64(tmp_path: Path, name: str) -> None:
+    text = base64.b64encode(f"x {SHAPED[name]} y".encode()).decode()
+    assert any("in Base64" in finding.what for finding in found(tmp_path, f'{{"a": "{text}"}}'))
+
+
+@pytest.mark.parametrize("name", sorted({*SHAPED} - {"header", "bearer"}))
+def test_what_looks_like_a_key_is_found_over_two_fields(tmp_path: Path, name: str) -> None:
+    shape = SHAPED[name]
+    text = json.dumps({"steps": [{"head": f"take {shape[:9]}", "tail": f"{shape[9:]} and go"}]})
+    places = [finding.place for finding in found(tmp_path, text) if "over two fields" in finding.what]
+    assert places == ["a.json, steps.0.tail"]
+    lines = f"{{}}\n{json.dumps([shape[:9], shape[9:]])}\n"
+    places = [f.place for f in found(tmp_path, lines, "a.jsonl") if "over two fields" in f.what]
+    assert places == ["a.jsonl:2, 1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        hashlib.sha256(b"event").hexdigest(),
+        "0f" * 64,
+        Key("07" * 32).public,
+        Key("07" * 32).npub,
+        "the disk-usage-of-the-whole-partition and sk-learn-compatible-estimators",
+        "bearer of bad news, the x-api-key header, api-key: none",
+        "AKIA is a prefix, and so is AIza",
+        "sha256:" + "ab" * 32,
+        "canary and keys",
+        base64.b64encode(b"an ordinary text that was encoded, nothing else").decode(),
+    ],
+)
+def test_what_is_no_secret_is_let_be(tmp_path: Path, text: str) -> None:
+    assert found(tmp_path, json.dumps({"a": text, "b": ["x", text], "c": "y"})) == []
+
+
+@pytest.mark.parametrize("form", [str.lower, str.upper])
+def test_the_secret_key_of_a_member_is_known_by_its_public_key(tmp_path: Path, form: Any) -> None:
+    """Nobody has the keys of a trial that is over; an event's id of as many digits is none."""
+    text = json.dumps({"id": hashlib.sha256(b"event").hexdigest(), "note": form("07" * 32)})
+    publics = {Key("07" * 32).public: "worker-1 in alpha__1"}
+    assert found(tmp_path, text, publics=publics) == [Finding("a.json:1", "the secret key of worker-1 in alpha__1")]
+
+
+def test_a_name_that_holds_a_secret_is_found(tmp_path: Path) -> None:
+    secret = "s3cret-value-of-mine"
+    assert found(tmp_path, "", f"artifacts/{secret}.txt", secrets={"the value of A": secret})
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\xff\xfe" * 100, b"{" * 10_000, b'{"a": "cut of'])
+def test_whatever_a_file_holds_it_is_looked_at(tmp_path: Path, content: bytes) -> None:
+    assert found(tmp_path, content) == []
+    assert len(found(tmp_path, content + KEY.encode())) >= 1
+
+
+# What is known to be secret
+
+
+def test_the_state_and_the_environment_are_known(tmp_path: Path) -> None:
+    from bench.keys import ensure
+
+    settings = jobs.settings(tmp_path)
+    state = ensure(settings.state_dir)
+    environ = {
+        "ANTHROPIC_API_KEY": "sk-live-1",
+        "MY_TOKEN": "tok-12345678",
+        "SHORT_KEY": "abc",
+        "HOME": "/root/1234567",
+        "KEY_SECRET_FILE": str(tmp_path),
+    }
+    values = known.secrets(settings, environ)
+    assert {values["the value of ANTHROPIC_API_KEY"], values["the value of MY_TOKEN"]} == {"sk-live-1", "tok-12345678"}
+    assert {state.owner.secret, state.owner.nsec, state.relay.secret, state.postgres_password} <= {*values.values()}
+    assert not any(name.endswith(("HOME", "SHORT_KEY", "KEY_SECRET_FILE")) for name in values)
+    assert known.publics(settings, []) == {
+        state.owner.public: "the owner",
+        state.user.public: "the user",
+        state.relay.public: "the relay",
+    }
+
+
+def test_without_a_state_there_are_no_secrets_and_none_is_made(tmp_path: Path) -> None:
+    settings = jobs.settings(tmp_path)
+    assert known.secrets(settings, {}) == {}
+    assert known.publics(settings, [tmp_path]) == {}
+    assert not settings.state_dir.exists()
