@@ -97,6 +97,7 @@ def gui(c: Context, source: str = "") -> None:
         "exclude_task": "x",
         "attempts": "k",
         "n_concurrent": "n",
+        "n_tasks": "l",
         "environment": "e",
     },
     help={
@@ -243,6 +244,7 @@ def validate(
 
 
 @stage(
+    check=commands.check_doctor,
     kinds={"n_concurrent": whole_number},
     shorts={"path": "p", "n_concurrent": "n"},
     help={

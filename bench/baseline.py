@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bench.condition import Condition
 from bench.dataset import Task
 from bench.errors import Problem
+from bench.faults import no_effect
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -45,9 +46,11 @@ def problems(options: Options) -> Iterator[Problem]:
         "--manifest": options.manifest,
         "--endpoint-config": options.endpoint_config,
         "--record": options.record,
+        "--budget-usd": options.budget_usd,
+        "--budget-tokens": options.budget_tokens,
+        "--budget-calls": options.budget_calls,
     }
-    for option in (option for option, value in given.items() if value):
-        yield Problem("--agent", f"takes the team's place, so that {option} has no effect", f"leave out {option}")
+    yield from no_effect("--agent", "takes the team's place", given)
 
 
 def solution_problems(tasks: Sequence[Task]) -> Iterator[Problem]:

@@ -100,9 +100,12 @@ def bench(**arguments: Any) -> None:
         sys.exit(code)
 
 
-def check_validate(*, run: bool, **arguments: Any) -> None:
+def check_validate(*, run: bool, environment: str, n_concurrent: int, **arguments: Any) -> None:
     if run:
-        _tries(**arguments)
+        _tries(environment=environment, n_concurrent=n_concurrent, **arguments)
+        return
+    idle = {"--environment/-e": environment, "--n-concurrent/-n": n_concurrent}
+    raise_problems(Problem(option, "only --run plays tasks", "add --run") for option in idle if idle[option])
 
 
 def plan_validate(name: str, *, run: bool, **_: Any) -> Mapping[str, Any] | None:
@@ -139,6 +142,19 @@ def _tries(*, environment: str, n_concurrent: int, **arguments: Any) -> Tries:
         n_concurrent=n_concurrent or 4,
         jobs_dir=settings_module.load().jobs_dir,
     )
+
+
+def check_doctor(*, path: str, manifest: str, endpoint_config: str, **_: Any) -> None:
+    from bench import dataset
+    from bench.faults import Faults
+
+    faults = Faults()
+    if path:
+        faults.catch(lambda: dataset.read(Path(path), settings_module.ROOT / "buzz-dataset"))
+    for given, what in ((manifest, "manifest"), (endpoint_config, "endpoint file")):
+        if given and not Path(given).is_file():
+            faults.append(Problem(given, f"no such {what}"))
+    raise_problems(faults)
 
 
 def doctor(*, manifest: str, endpoint_config: str, path: str, n_concurrent: int, strict: bool, json: bool) -> None:

@@ -66,13 +66,27 @@ def calls_of(receipts: Path, warnings: list[str]) -> list[dict[str, Any]]:
     return list(latest.values())
 
 
-def by_trial(receipts: Path, warnings: list[str]) -> dict[str, Spend]:
-    """The spend of every trial in a receipts file."""
+def by_trial(calls: Iterable[Mapping[str, Any]]) -> dict[str, Spend]:
+    """The spend of every trial that the calls are of."""
     spends: dict[str, Spend] = {}
-    for receipt in calls_of(receipts, warnings):
+    for receipt in calls:
         name = str(receipt.get("trial"))
         spends[name] = spends.get(name, NOTHING).plus(receipt)
     return spends
+
+
+def mixed(calls: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The trials in which one model of one endpoint was served by more than one upstream, or as more than one model.
+
+    Such a trial measures no one condition (public case 62). Answers that don't say who they are from tell nothing.
+    """
+    served: dict[tuple[str, str, str, str], set[str]] = {}
+    for receipt in calls:
+        for field in ("served_provider", "served_model"):
+            if isinstance(by := receipt.get(field), str):
+                asked = str(receipt.get("trial")), str(receipt.get("endpoint")), str(receipt.get("model")), field
+                served.setdefault(asked, set()).add(by)
+    return {trial for (trial, *_), names in served.items() if len(names) > 1}
 
 
 def usd(micros: int) -> str:

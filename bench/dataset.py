@@ -276,6 +276,9 @@ def _matches(task: Task, glob: str) -> bool:
 
 def unmatched(option: str, glob: str, names: Sequence[str]) -> Problem:
     """A glob that matches none of the names, with the nearest of them, else with the first."""
+    if "," in glob:
+        each = " ".join(f"{option} {part}" for part in glob.split(",") if part)
+        return Problem(f"{option} {glob}", "matches no task", f"give one glob each time: {each}")
     wanted = glob.removeprefix("*/").replace("*", "").replace("?", "")
     if near := nearest(wanted, names):
         return Problem(f"{option} {glob}", "matches no task", f"the nearest are {', '.join(near)}")

@@ -6,7 +6,6 @@ The form is the reference's (SEED.md row K4): `{"claude-sonnet-4-6": {"provider"
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
-from bench import faults
-from bench.errors import InvalidInput, Problem, raise_problems
+from bench import faults, yamlfile
+from bench.errors import Problem, raise_problems
 from bench.nearest import did_you_mean
+from bench.yamlfile import Document
 
 type Dialect = Literal["anthropic", "openai"]
 type Provider = Literal["anthropic", "openai", "scripted", "replay"]
@@ -83,66 +83,36 @@ def _unknown(name: str, known: Collection[str], path: Path) -> Problem:
 
 def load(path: Path) -> dict[str, Endpoint]:
     """All endpoints of a file. Raises InvalidInput with every fault, each with its file and field."""
-    shown = faults.shown(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_duplicates)
-    except FileNotFoundError:
-        raise InvalidInput.of(shown, "no such endpoint file") from None
-    except IsADirectoryError:
-        raise InvalidInput.of(shown, "is a directory, not an endpoint file") from None
-    except OSError as error:
-        raise InvalidInput.of(shown, f"the endpoint file can't be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput.of(shown, "this endpoint file is not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise InvalidInput.of(f"{shown}:{error.lineno}", f"not valid JSON: {error.msg}") from None
-    except _Duplicate as error:
-        raise InvalidInput.of(shown, f"{error} is given twice") from None
-    if not isinstance(data, dict):
-        raise InvalidInput.of(shown, "an endpoint file is an object that maps names to endpoints")
-    raise_problems(problem for name, given in data.items() for problem in _faults(shown, name, given))
-    return {name: _endpoint(name, given) for name, given in data.items()}
+    document = yamlfile.read(path, what="endpoint file", parser=yamlfile.parse_json)
+    raise_problems(problem for name, given in document.data.items() for problem in _faults(document, name, given))
+    return {name: _endpoint(name, given) for name, given in document.data.items()}
 
 
-class _Duplicate(Exception):
-    """A name given twice in one object."""
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        raise _Duplicate(next(name for n, (name, _) in enumerate(pairs) if name in dict(pairs[:n])))
-    return data
-
-
-def _faults(shown: str, name: str, given: Any) -> Iterator[Problem]:
+def _faults(document: Document, name: str, given: Any) -> Iterator[Problem]:
     if not isinstance(given, dict):
-        yield Problem(shown, f"{name}: an endpoint is an object with a provider")
+        yield document.problem((name,), "an endpoint is an object with a provider")
         return
-    for field in given.keys() - set(FIELDS):
-        yield Problem(shown, f"{name}.{field}: unknown field", did_you_mean(field, FIELDS))
+    for field in (field for field in given if field not in FIELDS):
+        yield document.problem((name, field), "unknown field", did_you_mean(field, FIELDS))
     provider = given.get("provider")
-    if provider not in BASE_URLS:
+    if not isinstance(provider, str) or provider not in BASE_URLS:
         what = "is missing" if provider is None else f"{provider!r} is not supported"
-        yield Problem(
-            shown,
-            f"{name}.provider: {what}; it is anthropic or openai",
-            "an OpenAI-compatible server is openai with its base_url",
-        )
+        fix = "an OpenAI-compatible server is openai with its base_url"
+        yield document.problem((name, "provider"), f"{what}; it is anthropic or openai", fix)
         return
     variable = given.get("api_key_env")
     if variable is not None and not (isinstance(variable, str) and VARIABLE.fullmatch(variable)):
         # The value is not shown: it may be the key itself.
-        yield Problem(shown, f"{name}.api_key_env: is not a variable's name", "name the variable, not its value")
+        fix = "name the variable, not its value"
+        yield document.problem((name, "api_key_env"), "is not a variable's name", fix)
     environment = given.get("env") or {}
     if not isinstance(environment, dict):
-        yield Problem(shown, f"{name}.env: is not an object of variables")
+        yield document.problem((name, "env"), "is not an object of variables")
         return
     for other in environment.keys() - {BASE_URL_VARIABLES[provider]}:
-        yield Problem(shown, f"{name}.env.{other}: has no effect here", "give base_url, or remove it")
-    url = _base_url(provider, given)
-    if fault := _url_fault(url):
-        yield Problem(shown, f"{name}.base_url: {fault}")
+        yield document.problem((name, "env", other), "has no effect here", "give base_url, or remove it")
+    if fault := _url_fault(_base_url(provider, given)):
+        yield document.problem((name, "base_url"), fault)
 
 
 def _url_fault(url: Any) -> str | None:

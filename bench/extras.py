@@ -177,9 +177,11 @@ class _Config:
 
 def _config(path: Path) -> _Config:
     """A file with part of Harbor's job configuration. Raises InvalidInput where it can't be read."""
-    if path.suffix.lower() not in {".yaml", ".yml", ".json"}:
+    kind = path.suffix.lower()
+    if path.is_file() and kind not in {".yaml", ".yml", ".json"}:
         raise InvalidInput.of(f"--harbor-config {path}", "Harbor reads .yaml, .yml and .json files")
-    document = yamlfile.read(path, what="Harbor configuration")
+    parser = yamlfile.parse_json if kind == ".json" else yamlfile.parse
+    document = yamlfile.read(path, what="Harbor configuration", parser=parser)
     problems = [*_fields(document, "", document.data)]
     if not problems:
         problems = [*_values(document)]
@@ -216,8 +218,7 @@ def _values(document: yamlfile.Document) -> Iterator[Problem]:
         # A copy: Harbor's validators take old names out of what they are given.
         JobConfig.model_validate(json.loads(json.dumps(document.data)))
     except ValidationError as error:
-        for fault in error.errors(include_url=False):
-            yield document.problem(fault["loc"], f"{_lowered(fault['msg'])}, not {fault['input']!r}")
+        yield from document.problems(error)
 
 
 def _lowered(sentence: str) -> str:

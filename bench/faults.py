@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import InvalidInput, Problem
@@ -28,6 +28,15 @@ class Faults(list[Problem]):
             self.append(Problem(option, f"{given} is not a whole number from {least} to {most}"))
             return None
         return int(given)
+
+
+def no_effect(option: str, why: str, given: Mapping[str, object]) -> Iterator[Problem]:
+    """The one mistake of options beside `option`, which leaves them without effect; those that are given count."""
+    idle = [name for name, value in given.items() if value]
+    if idle:
+        listed = " and ".join(filter(None, [", ".join(idle[:-1]), idle[-1]]))
+        have = "has" if len(idle) == 1 else "have"
+        yield Problem(option, f"{why}, so that {listed} {have} no effect", f"leave out {listed}")
 
 
 def shown(path: Path) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
 
+from bench import wording, yamlfile
 from bench.dataset import Task
 from bench.errors import Problem
 from bench.faults import shown
@@ -31,38 +31,16 @@ def problems(tasks: Iterable[Task]) -> Iterator[Problem]:
                 # Harbor passes over a directory that this refuses, without a word (HARBOR.md section 1.1).
                 HarborsTask(task.directory)
         except ValidationError as error:
-            said: dict[str, str] = {}
-            for fault in error.errors(include_url=False):
-                where, value = _field(values, fault["loc"])
-                said.setdefault(where, _said(fault["type"], fault["msg"], value))
-            for where, what in said.items():
-                yield Problem(shown(file), f"{where}: {what}" if where else what)
+            for field, what in wording.by_place(values, error.errors(include_url=False)).items():
+                yield Problem(shown(file), f"{_in_toml(field)}: {what}" if field else what)
         except (OSError, ValueError, RuntimeError) as error:
             yield Problem(shown(task.directory), f"Harbor refuses it: {' '.join(str(error).split())}")
 
 
-def _field(values: Any, loc: tuple[str | int, ...]) -> tuple[str, Any]:
-    """A field as people write it, and its value: `[environment].cpus`, and `steps[0].agent.timeout_sec` of a list.
-
-    pydantic adds the name of each type that it tried, which leads nowhere in the values.
-    """
-    way: list[str | int] = []
-    for part in loc:
-        inside = part in values if isinstance(values, dict) else isinstance(values, list) and isinstance(part, int)
-        if not inside and not isinstance(values, dict):
-            break
-        way.append(part)
-        values = values[part] if inside else None
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).removeprefix(".")
-    if len(way) > 1 and all(isinstance(part, str) for part in way):
+def _in_toml(field: yamlfile.Field) -> str:
+    """A field as people write it: `[environment].cpus`, and `steps[0].agent.timeout_sec` of a list."""
+    text = yamlfile.dotted(field)
+    if len(field) > 1 and all(isinstance(part, str) for part in field):
         table, _, key = text.rpartition(".")
-        return f"[{table}].{key}", values
-    return text, values
-
-
-def _said(kind: str, message: str, value: Any) -> str:
-    if kind == "missing":
-        return "is missing"
-    text = message.removeprefix("Value error, ")
-    text = text[:1].lower() + text[1:].rstrip(".")
-    return text if isinstance(value, dict | list) else f"{text}, not {value!r}"
+        return f"[{table}].{key}"
+    return text

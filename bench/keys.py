@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench import jsonfile
 from bench.errors import InvalidInput, Problem, raise_problems
 from bench.files import locked, make_private_directory, write_private
 from bench.nostr import Key
@@ -70,26 +71,22 @@ def load(state_dir: Path) -> State:
     path = state_path(state_dir)
     fix = "restore it from a backup, or delete it to begin anew (keys and data are then lost: `inv up --fresh`)"
     try:
-        values: Any = json.loads(path.read_text(encoding="utf-8"))
+        values = jsonfile.read(path, fix=fix)
     except FileNotFoundError:
         raise InvalidInput.of(str(path), "there is no state yet", "run `inv keys`") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput.of(str(path), f"damaged: {error}", fix) from None
-    if not isinstance(values, dict):
-        raise InvalidInput.of(str(path), "damaged: not a JSON object", fix)
     problems: list[Problem] = []
     keys: dict[str, Key] = {}
     for name, field in KEY_FIELDS.items():
         try:
             keys[name] = Key.parse(_text(values, field))
         except ValueError as error:
-            problems.append(Problem(f"{path}: {field}", str(error), fix))
+            problems.append(Problem(jsonfile.place(path, field), str(error), fix))
     others: dict[str, str] = {}
     for field in SECRET_FIELDS:
         try:
             others[field] = _text(values, field)
         except ValueError as error:
-            problems.append(Problem(f"{path}: {field}", str(error), fix))
+            problems.append(Problem(jsonfile.place(path, field), str(error), fix))
     raise_problems(problems)
     return State(keys["owner"], keys["user"], keys["relay"], **others)
 

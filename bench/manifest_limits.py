@@ -12,6 +12,7 @@ from typing import Any
 
 from bench import yamlfile
 from bench.errors import Problem
+from bench.harness.buzz.environ import IDLE_TIMEOUT_S
 from bench.prices import TOKENS_PER_RATE, USD_MICROS, rate_usd_micros
 
 CAPS = ("max_cost_usd", "max_tokens", "max_input_tokens", "max_output_tokens", "max_calls")
@@ -32,6 +33,7 @@ def check(document: yamlfile.Document, roster: Sequence[Member]) -> Iterator[Pro
                 what = f"{mine:g} is more than trial_budget.{cap} {trials:g}: it could never be reached"
                 yield document.problem((*at, "budget", cap), what)
         yield from _generation(document, at, member)
+        yield from _waiting(document, at, member)
         for place, where, budget in (((*at, "budget"), "", own), (("trial_budget",), f"{member.get('id')}: ", whole)):
             yield from _first_call(document, place, where, budget, member)
     calls = _number(whole, "max_calls")
@@ -50,6 +52,16 @@ def _generation(document: yamlfile.Document, at: yamlfile.Field, member: Mapping
     if compact is not None and window is not None and compact > window:
         what = f"{compact} is beyond context_window_tokens {window}: nothing would ever be compacted"
         yield document.problem((*at, "generation", "compact_at_tokens"), what)
+
+
+def _waiting(document: yamlfile.Document, at: yamlfile.Field, member: Mapping[str, Any]) -> Iterator[Problem]:
+    """How long a real agent may wait for a tool or a model: not for as long as makes its harness take it for dead."""
+    extra = _section(_section(member, "generation"), "extra")
+    for name in ("tool_timeout_secs", "llm_timeout_secs"):
+        waits_s = _number(extra, name)
+        if waits_s is not None and waits_s >= IDLE_TIMEOUT_S:
+            what = f"{waits_s:g} s is not below the {IDLE_TIMEOUT_S} s of silence after which the turn is cancelled"
+            yield document.problem((*at, "generation", "extra", name), what)
 
 
 def _first_call(

@@ -6,10 +6,12 @@ Upstream's manifests load unchanged, so their longer names of prices (`input_per
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     ConfigDict,
@@ -21,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from bench import yamlfile
+from bench import wording, yamlfile
 from bench.condition import BUZZ_AGENT_EXTRAS, Limits
 from bench.errors import Problem
 from bench.nearest import did_you_mean
@@ -49,6 +51,15 @@ def _usd(value: Any) -> int:
     return int(Decimal(str(value)) * USD_MICROS)
 
 
+def _name(value: str) -> str:
+    """It is in file names, tables and links: nothing in it may lead elsewhere or break a line."""
+    if not re.fullmatch(r"\w[\w .&+-]{0,127}", value):
+        form = "letters, digits, blanks and . & + - _, at most 128, the first a letter or a digit"
+        raise ValueError(f"{value!r} is no condition's name: {form}")
+    return value
+
+
+type Name = Annotated[str, AfterValidator(_name)]
 type Rate = Annotated[int, PlainValidator(_rate)]
 type Usd = Annotated[int, PlainValidator(_usd)]
 type Count = Annotated[int, Field(ge=1)]
@@ -188,7 +199,7 @@ class Environment(Strict):
 
 class Manifest(Strict):
     schema_version: Literal["1"] = "1"
-    condition: Text
+    condition: Name
     roster: Annotated[list[Member], Field(min_length=1)]
     prices: dict[str, PriceRow]
     trial_budget: TrialBudget
@@ -219,22 +230,15 @@ def validate(document: yamlfile.Document) -> tuple[Manifest | None, list[Problem
 
 def explain(document: yamlfile.Document, details: ErrorDetails) -> Problem:
     """One of pydantic's errors in a person's words."""
-    field, given = details["loc"], details["input"]
-    context = details.get("ctx", {})
+    field = details["loc"]
     match details["type"]:
-        case "missing":
-            return document.problem(field, "is missing")
         case "extra_forbidden" if "per_token" in str(field[-1]) and field[0] == "prices":
             what = "prices are USD per million tokens, not per token"
             return document.problem(field, what, "give input, cached_input, cache_write and output so")
         case "extra_forbidden":
             return document.problem(field, "unknown field", did_you_mean(str(field[-1]), _known(field)))
-        case "literal_error":
-            return document.problem(field, f"{given!r} is not one of {context['expected'].replace(' or ', ', ')}")
-        case "value_error":
-            return document.problem(field, str(context["error"]))
         case _:
-            return document.problem(field, f"{details['msg'][0].lower()}{details['msg'][1:]}, not {given!r}")
+            return document.problem(field, wording.said(details))
 
 
 def _known(field: yamlfile.Field) -> list[str]:

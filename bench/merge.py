@@ -21,7 +21,7 @@ def merged(jobs: Sequence[JobRecord]) -> list[JobRecord]:
     the first one. Planned trials of jobs of one name are the same trials; those of others add up.
     """
     groups: dict[tuple[str | None, ...], list[JobRecord]] = {}
-    for job in jobs:
+    for job in (job for job in jobs if job.plan.known):
         groups.setdefault(measured(job), []).append(job)
     return [_one(group) for group in groups.values() if len({job.directory for job in group}) > 1]
 

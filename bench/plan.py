@@ -188,6 +188,9 @@ def _terms(
     names = condition.endpoints
     found = faults.catch(lambda: endpoint_files.for_team(names, path, rehearsal=options.rehearsal))
     fileless = options.rehearsal and set(names) == {SCRIPTED}
+    if fileless and options.endpoint_config:
+        what = f"{condition.name} asks no endpoint of a file in a rehearsal, so that it has no effect"
+        faults.append(Problem("--endpoint-config", what, "leave it out"))
     return condition, found or {}, None if fileless else path.absolute()
 
 

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import leaderboard
+from bench import jsonfile, leaderboard
 from bench.condition import Limits
 from bench.errors import InvalidInput
 from bench.files import write_atomically
@@ -87,6 +87,12 @@ class JobPlanRecord:
     """By name: `provider`, `base_url` and `dialect`."""
     leaderboard: Verdict = UNSAID
     """Whether its figure may stand on one, as it was told before the first call."""
+    known: bool = True
+    """Whether there is a record that can be read: without one nobody can tell what played."""
+
+    def title(self, directory: Path) -> str:
+        """What a person calls the job in this directory: one that was copied or renamed goes by its own name."""
+        return self.job if directory.name in self.job.split(" + ") else f"{directory.name} (begun as {self.job})"
 
     def holds(self, task: str, source: str) -> bool:
         """Whether a trial's task is one that was planned (public case 1).
@@ -115,7 +121,7 @@ class Difference:
 def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
     """The record of a planned job."""
     from bench.budget import of_team
-    from bench.harborjob import job_config
+    from bench.harborjob import job_config, overrides
 
     return {
         "schema": SCHEMA,
@@ -154,11 +160,12 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
 def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
     """What a report needs of a job's record. What is missing or strange is unknown, and named in `warnings`."""
     path = job_dir / FILE_NAME
+    known = True
     try:
         raw = _parse(path)
     except InvalidInput as error:
         warnings.append(str(error.problems[0]))
-        raw = {}
+        raw, known = {}, False
     listed = raw.get("tasks")
     directories = {
         str(task["name"]): Path(str(task["directory"]))
@@ -184,6 +191,7 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         job_budget=_limits(raw.get("job_budget")),
         endpoints=_endpoints(raw.get("endpoints")),
         leaderboard=leaderboard.read(raw.get("leaderboard")),
+        known=known,
     )
 
 
@@ -257,14 +265,9 @@ def options_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        return jsonfile.read(path, fix=MERGE_INSTEAD)
     except FileNotFoundError:
         raise InvalidInput.of(str(path), "is missing", MERGE_INSTEAD) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput.of(str(path), f"is damaged ({error})", MERGE_INSTEAD) from None
-    if not isinstance(raw, dict):
-        raise InvalidInput.of(str(path), "is damaged (not a JSON object)", MERGE_INSTEAD)
-    return raw
 
 
 def _script(plan: Plan, task_dir: Path) -> dict[str, str]:

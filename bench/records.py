@@ -31,6 +31,7 @@ EVIDENCE, CHECKS = "buzzbench-evidence.json", "buzzbench-checks.json"
 TAIL_CHARACTERS = 2000
 LARGEST_CHECKS_BYTES = 1_000_000
 """Of checks.json, which comes out of the environment: an agent may have written anything there."""
+MIXED = "mixed_upstream"
 UNFINISHED, NOT_BEGUN = "unfinished", "not begun when the job stopped"
 GONE = "its directory is gone"
 
@@ -118,15 +119,17 @@ def read_job(job_dir: Path) -> JobRecord:
     """Everything of one job. Never raises for what is in the files."""
     warnings: list[str] = []
     plan = planrecord.read(job_dir, warnings)
-    spends = costs.by_trial(job_dir / RECEIPTS, warnings)
+    calls = costs.calls_of(job_dir / RECEIPTS, warnings)
+    spends, mixed = costs.by_trial(calls), costs.mixed(calls)
     book = journal.read(job_dir / JOURNAL)
     warnings += book.warnings
     trials = []
     begun, retried = book.begun, book.retried
     for directory in trial_directories(job_dir, without=book.replaced):
         trial = read_trial(directory, plan, spends.pop(directory.name, NOTHING), warnings)
-        if trial.trial in retried:
-            trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, "retried")))
+        more = [label for label, names in (("retried", retried), (MIXED, mixed)) if trial.trial in names]
+        if more:
+            trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, *more)))
         trials.append(_not_begun(trial) if begun and trial.trial not in begun else trial)
     planned = len(plan.directories) * plan.attempts or _number_of_trials(job_dir)
     replaced = tuple(_replaced(book, spends, kept={trial.trial for trial in trials}))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bench.dataset import Task
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, Problem, raise_problems
-from bench.faults import Faults, shown
+from bench.faults import Faults, no_effect, shown
 from bench.selection import as_harbor_matches
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def _combinations(options: Options) -> Iterator[Problem]:
         "--agent": options.agent,
         "--endpoint-config": options.endpoint_config,
     }
-    for option in (option for option, value in given.items() if value):
-        yield Problem("--replay", f"the cassette answers, so that {option} has no effect", f"leave out {option}")
+    yield from no_effect("--replay", "the cassette answers", given)
 
 
 def narrowed(selection: Selection | None, found: Replay | None, options: Options, faults: Faults) -> Selection | None:

@@ -68,7 +68,7 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
     return {
         "name": job.plan.job,
         "directory": str(job.directory),
-        "rehearsal": job.plan.rehearsal is not None,
+        "rehearsal": job.plan.rehearsal is not None if job.plan.known else None,
         "replay": job.plan.replay,
         "condition": job.plan.condition,
         "condition_sha256": job.plan.condition_sha256,

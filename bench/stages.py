@@ -16,9 +16,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from invoke import Call, Executor, Exit, Task
+from invoke import Call, Collection, Executor, Exit, Task
 from invoke.parser import Argument
 from invoke.parser.parser import ParseMachine
 
@@ -64,6 +64,13 @@ class Stage(Task[Any]):
                 argument.names = (*argument.names, self.shorts[name])
         return arguments
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The body, as the executor calls it; from elsewhere (public case 46) with all that comes before it, too."""
+        if PlanExecutor.at_work:
+            return super().__call__(*args, **kwargs)
+        results = PlanExecutor(Collection(self), args[0].config).execute((self.name, kwargs))
+        return results[self]
+
 
 class CheckedArgument(Argument):
     """An argument whose bad value is a one-line usage error."""
@@ -94,10 +101,14 @@ def whole_number(text: str) -> int:
 class PlanExecutor(Executor):
     """Checks everything on the command line, then runs it; our exceptions become exit codes."""
 
+    at_work: ClassVar[bool] = False
+    """Whether some executor is running tasks now."""
+
     def execute(self, *tasks: Any) -> Any:
         settings.configure(self.config.get("buzzbench", {}))
         if self.config.run.dry:
             raise _usage("--dry (-R) is Invoke's own and would run the tasks all the same; use `inv bench --dry-run`")
+        PlanExecutor.at_work = True
         try:
             return super().execute(*tasks)
         except BuzzbenchError as error:
@@ -108,6 +119,8 @@ class PlanExecutor(Executor):
             # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise Exit(code=128 + signal.SIGPIPE) from None
+        finally:
+            PlanExecutor.at_work = False
 
     def expand_calls(self, calls: list[Any]) -> list[Call]:
         problems: list[Problem] = []

@@ -15,13 +15,17 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 def status(settings: Settings, as_json: bool) -> StackStatus:
     """Print the stack's state on standard output: a line a service, or one JSON object.
 
-    The object has `address` (see StackAddress; null when down), `services` (see ServiceStatus), `jobs` and `left`: jobs
-    whose run ended before they did (see bench.run.left.Left).
+    The object has `address` (see StackAddress; null when down), `services` (see ServiceStatus), `jobs`, `left`: jobs
+    whose run ended before they did (see bench.run.left.Left), and `elsewhere` (see bench.run.left.elsewhere).
     """
     found = kinds.status(settings)
+    # In this order: a killed run's last process may end in between, and must not fall between the two.
+    others = left.elsewhere(settings)
     lefts = left.found(settings)
+    others = [job for job in others if job not in {one.job for one in lefts}]
     if as_json:
-        print(json.dumps(asdict(found) | {"left": [asdict(one) for one in lefts]}, indent=2))
+        more = {"left": [asdict(one) for one in lefts], "elsewhere": others}
+        print(json.dumps(asdict(found) | more, indent=2))
         return found
     for service in found.services:
         print(_line(service))
@@ -30,6 +34,8 @@ def status(settings: Settings, as_json: bool) -> StackStatus:
     for job in found.jobs:
         so_far = left.scored_so_far(settings, job)
         print(f"job {job} runs{f': {so_far}' if so_far else ''}")
+    for job in others:
+        print(f"job {job}: its run was killed and is ending, or another checkout works on it; look again in a moment")
     for one in lefts:
         print(one)
     return found

@@ -19,7 +19,7 @@ CAPPED = "budget"
 
 def render(job: JobRecord) -> list[str]:
     """The lines a person sees at the end of a job."""
-    lines = ["", *_head(job.plan), ""]
+    lines = ["", *_head(job), ""]
     lines += _table(job)
     lines += ["", *_rates(job)]
     for trial in job.trials:
@@ -37,19 +37,20 @@ def render(job: JobRecord) -> list[str]:
     return lines
 
 
-def _head(plan: JobPlanRecord) -> list[str]:
+def _head(job: JobRecord) -> list[str]:
+    plan = job.plan
     kind = "models were asked"
-    if plan.rehearsal:
+    if not plan.known:
+        kind = "nobody can tell whether models were asked: its record can't be read"
+    elif plan.rehearsal:
         kind = f"rehearsal with the script `{plan.rehearsal}`: no model was asked"
     elif plan.replay:
         kind = f"replay of the cassette {plan.replay[:12]}: no model was asked"
     elif plan.agent:
         kind = f"Harbor's {plan.agent} in a team's place"
     host = "; sandbox: host userland, no limits" if plan.environment == "sandbox" else ""
-    return [
-        f"{plan.job}  ({kind}; condition {plan.condition} {plan.condition_sha256[:12]}; {plan.stack} stack{host})",
-        *_budget(plan),
-    ]
+    condition = f"condition {plan.condition} {plan.condition_sha256[:12]}"
+    return [f"{plan.title(job.directory)}  ({kind}; {condition}; {plan.stack} stack{host})", *_budget(plan)]
 
 
 def _budget(plan: JobPlanRecord) -> list[str]:

@@ -55,9 +55,7 @@ def load(task_dir: Path) -> tuple[Answer, ...]:
     try:
         return tuple(_File.model_validate(document.data).answers)
     except ValidationError as error:
-        raise InvalidInput(
-            document.problem(fault["loc"], f"{fault['msg'][:1].lower()}{fault['msg'][1:]}") for fault in error.errors()
-        ) from None
+        raise InvalidInput(document.problems(error)) from None
 
 
 def fitting(answers: Sequence[Answer], text: str, given: Mapping[int, int]) -> int | None:

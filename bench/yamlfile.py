@@ -1,16 +1,20 @@
-"""YAML that people write, read strictly: a value's line is known, and a key given twice is an error."""
+"""YAML and JSON that people write, read strictly: a value's line is known, and a key given twice is an error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from bench import faults
+from bench import faults, wording
 from bench.errors import InvalidInput, Problem, raise_problems
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where PyYAML was built with it: a tenth of the time."""
@@ -29,8 +33,14 @@ class Document:
 
     def problem(self, field: Field, what: str, fix: str = "") -> Problem:
         """A problem of one field, with the file and the line of the value or the nearest thing around it."""
-        nearest = next(self.lines[field[:n]] for n in range(len(field), -1, -1) if field[:n] in self.lines)
-        return Problem(f"{self.shown}:{nearest}", f"{dotted(field)}: {what}" if field else what, fix)
+        line = next((self.lines[field[:n]] for n in range(len(field), -1, -1) if field[:n] in self.lines), None)
+        where = f"{self.shown}:{line}" if line else self.shown
+        return Problem(where, f"{dotted(field)}: {what}" if field else what, fix)
+
+    def problems(self, error: ValidationError) -> Iterator[Problem]:
+        """What pydantic says of the data, in our words, one for each place."""
+        for field, what in wording.by_place(self.data, error.errors(include_url=False)).items():
+            yield self.problem(field, what)
 
 
 def dotted(field: Field) -> str:
@@ -38,10 +48,10 @@ def dotted(field: Field) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in field).removeprefix(".")
 
 
-def read(path: Path, *, what: str) -> Document:
-    """The YAML mapping in a file, `what` naming its kind in messages.
+def read(path: Path, *, what: str, parser: Callable[..., Document] | None = None) -> Document:
+    """The mapping in a file, `what` naming its kind in messages; `parser` is `parse`, or `parse_json` for JSON alone.
 
-    Raises InvalidInput for a file that can't be read, for broken YAML (with its line) and for duplicate keys.
+    Raises InvalidInput for a file that can't be read, for broken text (with its line) and for duplicate keys.
     """
     shown = faults.shown(path)
     try:
@@ -49,34 +59,58 @@ def read(path: Path, *, what: str) -> Document:
     except FileNotFoundError:
         raise InvalidInput.of(shown, f"no such {what}") from None
     except IsADirectoryError:
-        raise InvalidInput.of(shown, f"is a directory, not a {what}") from None
+        raise InvalidInput.of(shown, f"is a directory, no {what}") from None
     except UnicodeDecodeError:
         raise InvalidInput.of(shown, f"this {what} is not UTF-8 text") from None
     except OSError as error:
         raise InvalidInput.of(shown, f"the {what} can't be read: {error.strerror}") from None
-    return parse(text, shown=shown, what=what)
+    return (parser or parse)(text, shown=shown, what=what)
 
 
-def parse(text: str, *, shown: str, what: str) -> Document:
-    """The mapping in a text, as `read` gives it."""
+def parse(text: str, *, shown: str, what: str, loader: Any = LOADER) -> Document:
+    """The mapping in a YAML text, as `read` gives it; `loader` is a class of PyYAML's."""
     try:
-        loader = LOADER(text)
+        reader = loader(text)
         try:
-            root = loader.get_single_node()
+            root = reader.get_single_node()
             if not isinstance(root, yaml.MappingNode):
-                raise InvalidInput.of(shown, f"a {what} is a mapping of fields to values")
+                raise InvalidInput.of(shown, f"this {what} is no mapping of fields to values")
             # Looked at first: constructing the data rewrites merged mappings (`<<`).
             lines: dict[Field, int] = {}
             raise_problems(_walk(root, (), shown, lines, set()))
-            data = loader.construct_document(root)
+            data = reader.construct_document(root)
         finally:
-            loader.dispose()
+            reader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{shown}:{mark.line + 1}" if mark else shown
         raise InvalidInput.of(where, f"not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise InvalidInput.of(shown, f"not valid YAML: {str(error).splitlines()[0]}") from None
+    return Document(shown, data, lines)
+
+
+def parse_json(text: str, *, shown: str, what: str) -> Document:
+    """The object in a JSON text, as `read` gives it.
+
+    JSON is YAML, but for tabs between its parts and for some escapes that nobody needs in such files; where the text
+    has one of these, its lines are unknown.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        where = f"{shown}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else shown
+        raise InvalidInput.of(where, f"not valid JSON: {getattr(error, 'msg', error)}") from None
+    if not isinstance(data, dict):
+        raise InvalidInput.of(shown, f"this {what} is no object of fields and values")
+    lines: dict[Field, int] = {}
+    try:
+        # No tab is inside a text: there JSON has it escaped.
+        root = yaml.compose(text.replace("\t", " "), Loader=LOADER)
+    except yaml.YAMLError:
+        return Document(shown, data, lines)
+    assert root is not None
+    raise_problems(_walk(root, (), shown, lines, set()))
     return Document(shown, data, lines)
 
 

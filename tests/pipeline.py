@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ class Installation:
 
     home: Path
     port: int
+    project: Path = field(default=ROOT, kw_only=True)
+    """The folder of the code, whose tasks are run."""
 
     @property
     def state_dir(self) -> Path:
@@ -48,7 +50,7 @@ class Installation:
         """Run one command line of tasks to its end."""
         return subprocess.run(
             [sys.executable, "-m", "invoke", *arguments],
-            cwd=ROOT,
+            cwd=self.project,
             env=self.environment | more,
             capture_output=True,
             text=True,
@@ -60,7 +62,7 @@ class Installation:
         """Start one command line of tasks."""
         return subprocess.Popen(
             [sys.executable, "-m", "invoke", *arguments],
-            cwd=ROOT,
+            cwd=self.project,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

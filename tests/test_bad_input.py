@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.errors import BuzzbenchError
+from bench.settings import ROOT
 from tests.pipeline import new_installation
 from tests.planning import SCRIPT, Project, project
 
 
 @dataclass(frozen=True)
 class Bad:
-    """An input and what is said of it. `arrange` gives options; without any, one good task is rehearsed, dry."""
+    """An input and what is said of it. `arrange` gives options; without any, one good task is rehearsed, dry.
+
+    `typed` is what is said where the command line, which looks first, has words of its own; `lines` counts the faults.
+    """
 
     name: str
     arrange: Callable[[Project], dict[str, Any]]
     said: str
     exit_code: int = 2
+    typed: str = ""
+    lines: int = 1
 
 
 def _toml(home: Project) -> dict[str, Any]:
@@ -106,6 +114,12 @@ def _without(file: str) -> Callable[[Project], dict[str, Any]]:
     return arrange
 
 
+def _number(option: str, name: str, given: str) -> Bad:
+    said = f"{option}: {given} is not a whole number from 1"
+    typed = f"{option.partition('/')[0]}: {given!r} is no whole number of at least 1"
+    return Bad(f"{option} {given}", _options(**{name: given}), said, typed=typed)
+
+
 PRICE = {"input": 3, "output": 15}
 WRONG_HASH = {"path": "personas/own.md", "sha256": "0" * 64}
 
@@ -121,18 +135,23 @@ TABLE = [
         _second_task("b", "workflow", full_name="buzz/good"),
         "good/task.toml: [task].name: buzz/good is also the name of b",
     ),
-    Bad("-k 0", _options(attempts="0"), "--attempts/-k: 0 is not a whole number from 1"),
-    Bad("-k -1", _options(attempts="-1"), "--attempts/-k: -1 is not a whole number from 1"),
-    Bad("-k many", _options(attempts="many"), "--attempts/-k: many is not a whole number from 1"),
-    Bad("-k 1.5", _options(attempts="1.5"), "--attempts/-k: 1.5 is not a whole number from 1"),
-    Bad("-n 0", _options(n_concurrent="0"), "--n-concurrent/-n: 0 is not a whole number from 1"),
+    _number("--attempts/-k", "attempts", "0"),
+    _number("--attempts/-k", "attempts", "-1"),
+    _number("--attempts/-k", "attempts", "many"),
+    _number("--attempts/-k", "attempts", "1.5"),
+    _number("--n-concurrent/-n", "n_concurrent", "0"),
     *(
         Bad(f"a budget of {given}", _options(budget_usd=given), f"--budget-usd: {given} is no sum of money; give USD")
         for given in ("0", "-1", "much", "nan", "1e12")
     ),
-    Bad("a budget of no calls", _options(budget_calls="0"), "--budget-calls: 0 is not a whole number from 1"),
+    _number("--budget-calls", "budget_calls", "0"),
+    _number("--budget-tokens", "budget_tokens", "1e6"),
     Bad("-d and -p", _options(dataset="x"), "--dataset and --path: exclude each other; give one of the two"),
-    Bad("a bad dataset name", _options(path=None, dataset="a b"), "--dataset: 'a b' is no dataset's name"),
+    Bad(
+        "a bad dataset name",
+        _options(path=None, dataset="a b", rehearsal=False),
+        "--dataset: 'a b' is no dataset's name",
+    ),
     Bad(
         "a rehearsal of a registry", _options(path=None), "--rehearsal: the tasks of terminal-bench/terminal-bench-2-1"
     ),
@@ -141,7 +160,11 @@ TABLE = [
         lambda h: {"path": h.task("x", None, folder="other"), "layer": "workflow"},
         "--layer: only tasks under buzz-dataset/ have layers, and ",
     ),
-    Bad("--layer without a path", _options(path=None, layer="workflow"), "--layer: only tasks under buzz-dataset/"),
+    Bad(
+        "--layer without a path",
+        _options(path=None, layer="workflow", rehearsal=False),
+        "--layer: only tasks under buzz-dataset/",
+    ),
     Bad("unknown --layer", _options(layer="regresion"), "--layer: unknown layer 'regresion'; it is regression or"),
     Bad("nothing of a layer", _options(layer="workflow"), "--layer workflow: selects none of the 1 tasks"),
     Bad("an unmatched glob", _options(include=("god",)), "--include-task god: matches no task; the nearest are good"),
@@ -167,7 +190,7 @@ TABLE = [
     ),
     Bad(
         "a key missing",
-        _options(rehearsal=False, dry_run=False),
+        lambda h: {"rehearsal": False, "dry_run": False, "environment": "sandbox", "manifest": h.manifest(h.team())},
         "ANTHROPIC_API_KEY is not set; set it, or go on without a key",
     ),
     Bad("unknown environment", _options(environment="dokcer"), "--environment/-e: unknown environment 'dokcer'; did"),
@@ -202,13 +225,13 @@ TABLE = [
     Bad(
         "cpus in words",
         _good_toml('[environment]\ncpus = "many"\n'),
-        "good/task.toml: [environment].cpus: input should",
+        "good/task.toml: [environment].cpus: 'many' is no whole number",
     ),
     Bad(
         "memory in a strange unit", _good_toml('[environment]\nmemory = "2Q"\n'), "environment: invalid size format: 2Q"
     ),
     Bad("no time for work", _good_toml("[agent]\ntimeout_sec = 8\n"), "buzz/good: no time is left for work"),
-    Bad("--n-tasks 0", _options(n_tasks="0"), "--n-tasks: 0 is not a whole number from 1"),
+    _number("--n-tasks", "n_tasks", "0"),
     Bad("--max-retries 99", _options(max_retries="99"), "--max-retries: 99 is not a whole number from 0 to 20"),
     Bad(
         "an unknown agent",
@@ -254,7 +277,7 @@ TABLE = [
     ),
     Bad("a manifest that is no YAML", _text("m.yaml", "a: [\n", "manifest"), "m.yaml:2: not valid YAML"),
     Bad("a manifest given twice over", _text("m.yaml", "a: 1\na: 2\n", "manifest"), "a: given twice, first on line 1"),
-    Bad("a manifest that is a directory", lambda h: {"manifest": h.root}, "is a directory, not a manifest"),
+    Bad("a manifest that is a directory", lambda h: {"manifest": h.root}, "is a directory, no manifest"),
     Bad("a team without time", _manifest(trial_budget={}), "trial_budget.timeout_seconds: is missing"),
     Bad(
         "a price per token",
@@ -278,9 +301,7 @@ TABLE = [
         "a persona that calls a stranger", _persona("Hello\nask @critic\n"), "line 2, mentions @critic, whom the roster"
     ),
     Bad("two members of one name", _member(1, id="orch"), "orch is already a name of roster[0]"),
-    Bad(
-        "a cap of nothing", _member(0, budget={"max_tokens": 0}), "roster[0].budget.max_tokens: input should be greater"
-    ),
+    Bad("a cap of nothing", _member(0, budget={"max_tokens": 0}), "roster[0].budget.max_tokens: 0 is not at least"),
     Bad(
         "a cap below one call",
         _member(0, budget={"max_tokens": 9}, generation={"max_output_tokens": 4096}),
@@ -296,6 +317,44 @@ TABLE = [
         "a key in place of its variable",
         _endpoints('{"claude-sonnet-4-6": {"provider": "anthropic", "api_key_env": "sk-1"}}'),
         "claude-sonnet-4-6.api_key_env: is not a variable's name",
+    ),
+    Bad(
+        "an endpoint file that nobody asks",
+        lambda h: {"endpoint_config": h.root / "nope.json"},
+        "--endpoint-config: rehearsal asks no endpoint of a file in a rehearsal, so that it has no effect; leave it out",
+    ),
+    Bad(
+        "an endpoint given twice",
+        _endpoints('{"a": {"provider": "openai"},\n "a": {"provider": "openai"}}'),
+        "endpoints.json:2: a: given twice, first on line 1",
+    ),
+    Bad(
+        "an endpoint of a provider in a list",
+        _endpoints('{"claude-sonnet-4-6":\n {"provider": ["openai"]}}'),
+        "endpoints.json:2: claude-sonnet-4-6.provider: ['openai'] is not supported; it is anthropic or openai",
+    ),
+    Bad(
+        "a harbor config that is nowhere",
+        lambda h: {"harbor_config": h.root / "nope"},
+        "nope: no such Harbor configuration",
+    ),
+    Bad(
+        "a condition that leads elsewhere",
+        _manifest(condition="../x"),
+        "condition: '../x' is no condition's name: letters, digits, blanks and",
+    ),
+    Bad("several globs in one", _options(include=("good,bad",)), "give one glob each time: --include-task good"),
+    Bad(
+        "much that a baseline makes idle",
+        lambda h: {"agent": "nop", "manifest": h.manifest(h.team()), "budget_usd": "1"},
+        "so that --rehearsal, --manifest and --budget-usd have no effect; leave out --rehearsal, --manifest and --budget",
+    ),
+    Bad("a cassette that is nowhere", lambda h: {"rehearsal": False, "replay": h.root / "no.jsonl"}, "no.jsonl: "),
+    Bad("a script without its list", _script("orch: 3\n"), "rehearsal/good.yaml:1: orch: 3 is no list"),
+    Bad(
+        "a step that does two things",
+        _script("orch:\n  - name: a\n    do:\n      - {say: x, run: y}\n"),
+        "rehearsal/good.yaml:4: orch[0].do[0]: give exactly one of say, run, send, done, tool",
     ),
     Bad("a script that is no YAML", _script("orch: [\n"), "rehearsal/good.yaml:"),
     Bad(
@@ -323,35 +382,115 @@ def test_bad_input_is_refused_with_one_clear_line(tmp_path: Path, bad: Bad) -> N
     assert home.files() == before
 
 
+CODE = ("bench", "compose", "tasks.py", "invoke.yaml", ".venv")
+RENAMED = {"include": "include-task", "exclude": "exclude-task"}
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's own code in a folder of its own, so that what lies under its buzz-dataset/ is the test's."""
+    root = tmp_path_factory.mktemp("project")
+    shutil.copytree(ROOT / "bench", root / "bench")
+    shutil.copytree(ROOT / "compose", root / "compose")
+    for name in ("tasks.py", "invoke.yaml"):
+        shutil.copy2(ROOT / name, root / name)
+    (root / ".venv").symlink_to(sys.prefix)
+    return root
+
+
+@pytest.fixture
+def home(code: Path) -> Project:
+    """A project with one good task; whatever the test before left is gone."""
+    for path in code.iterdir():
+        if path.name not in CODE:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    made = project(code)
+    made.task("good")
+    return made
+
+
+def _files(home: Project) -> set[Path]:
+    return {path for path in home.files() if "__pycache__" not in path.parts and ".venv" not in path.parts}
+
+
+def _words(home: Project, options: dict[str, Any]) -> list[str]:
+    """The command line that gives these options."""
+    words = ["bench"]
+    for name, value in ({"path": home.tasks, "rehearsal": True, "dry_run": True} | options).items():
+        flag = f"--{RENAMED.get(name, name).replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif value not in (None, False):
+            for each in value if isinstance(value, tuple) else (value,):
+                words.append(f"{flag}={each}")
+    return words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", TABLE, ids=lambda bad: bad.name)
+def test_inv_refuses_bad_input_with_one_clear_line(home: Project, tmp_path: Path, bad: Bad) -> None:
+    """The same through `inv`, from the command line to the exit code."""
+    options = bad.arrange(home)
+    environ = options.pop("environ", {})
+    installation = replace(new_installation(tmp_path / "home"), project=home.root)
+    before = _files(home)
+    done = installation.inv(*_words(home, options), **environ)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, len(lines)) == (bad.exit_code, "", bad.lines), done.stderr
+    assert all(line.startswith("inv: ") for line in lines)
+    assert len([line for line in lines if (bad.typed or bad.said) in line]) == 1, done.stderr
+    assert _files(home) == before
+    assert not installation.home.exists()
+    assert installation.processes() == []
+
+
 def _damaged_state(state_dir: Path) -> None:
     state_dir.mkdir(mode=0o700)
     (state_dir / "state.json").write_text("{")
 
 
 COMMANDS: list[tuple[list[str], str, dict[str, str]]] = [
-    (["bench", "-k", "0"], "inv: --attempts: '0' is no whole number of at least 1", {}),
-    (["bench", "-n", "many"], "inv: --n-concurrent: 'many' is no whole number of at least 1", {}),
-    (["bench", "--n-tasks", "0"], "inv: --n-tasks: '0' is no whole number of at least 1", {}),
     (["bench", "--atempts", "1"], "see `inv --help bench`", {}),
-    (["bench", "--path", "no-such"], "inv: no-such: no such path", {}),
-    (["bench", "--dataset", "x", "--path", "buzz-dataset"], "inv: --dataset and --path: exclude each other", {}),
+    (["bench", "--path="], "inv: --path is empty; give it a value, or leave it out", {}),
+    (["bench", "--path", "a", "--path", "b"], "No idea what 'b' is (is --path given twice?)", {}),
+    (["bench", "--dry"], "use `inv bench --dry-run`", {}),
+    (["bench", "--resume", "nope"], "inv: --resume nope: no such job", {}),
+    (["bench", "--resume", "nope", "--manifest", "m"], "inv: --manifest: a resumed job goes on with its own input", {}),
+    (["brew"], "inv: No idea what 'brew' is; see `inv --list`", {}),
     (["up", "--stack", "kubernetes"], "inv: --stack: no such stack: 'kubernetes'; give one of embedded, compose", {}),
     (["report", "--job", "nope"], "inv: --job nope: no such job", {}),
+    (["report"], "no jobs here yet; run `inv bench`", {}),
+    (["spend", "--job", "nope"], "inv: --job nope: no such job", {}),
+    (["reprice", "--prices", "nope.yaml"], "inv: nope.yaml: no such price sheet", {}),
+    (["reprice"], "inv: --prices: no price sheet is named; give a file with", {}),
+    (["prices"], "inv: --model: no model is named; give the name that its provider uses", {}),
     (["perf", "--only", "nope"], "inv: --only: no such benchmark: 'nope'", {}),
+    (["logs", "--service", "nope"], "inv: --service: there is no 'nope' in this stack", {}),
+    (["logs", "--lines", "0"], "inv: --lines: '0' is no whole number of at least 1", {}),
     (["xbuild", "--manifest", "nope.yaml"], "inv: nope.yaml: no such manifest", {}),
+    (["doctor", "--path", "nowhere"], "inv: nowhere: no such path", {}),
+    (["doctor", "--manifest", "nope.yaml"], "inv: nope.yaml: no such manifest", {}),
+    (["doctor", "--endpoint-config", "nope.json"], "inv: nope.json: no such endpoint file", {}),
+    (["validate", "-e", "sandbox"], "inv: --environment/-e: only --run plays tasks; add --run", {}),
+    (["validate", "-n", "2"], "inv: --n-concurrent/-n: only --run plays tasks; add --run", {}),
+    (["validate", "--path", "nowhere"], "inv: nowhere: no such path", {}),
+    (["validate", "--run", "-e", "dokcer"], "inv: --environment/-e: unknown environment 'dokcer'; did", {}),
     (["status"], "BUZZBENCH_RELAY_PORT: '99999' is no TCP port", {"BUZZBENCH_RELAY_PORT": "99999"}),
+    (["up"], "BUZZBENCH_GIT_PROBE: 'maybe' is neither true nor false", {"BUZZBENCH_GIT_PROBE": "maybe"}),
+    (["bench"], "BUZZBENCH_LONGEST_WAIT_S: 'x' is no whole number", {"BUZZBENCH_LONGEST_WAIT_S": "x"}),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("words", "said", "environ"), COMMANDS, ids=lambda given: " ".join(given))
+@pytest.mark.parametrize(("words", "said", "environ"), COMMANDS, ids=[" ".join(row[0]) for row in COMMANDS])
 def test_a_bad_command_ends_with_2_and_leaves_nothing(
     tmp_path: Path, words: list[str], said: str, environ: dict[str, str]
 ) -> None:
     installation = new_installation(tmp_path)
     done = installation.inv(*words, **environ)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len([line for line in done.stderr.splitlines() if said in line]) == 1
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    (line,) = done.stderr.splitlines()
+    assert said in line
     assert list(tmp_path.iterdir()) == []
 
 
@@ -363,12 +502,12 @@ def test_a_damaged_state_stops_whatever_needs_it(tmp_path: Path, task: str) -> N
     rehearsal = ["--path", "buzz-dataset", "--rehearsal"] if task == "bench" else []
     done = installation.inv(task, *rehearsal)
     assert done.returncode == 2
-    assert "state.json: damaged: " in done.stderr
+    assert "state.json:1: is damaged (Expecting property name" in done.stderr
     assert "restore it from a backup, or delete it to begin anew" in done.stderr
     assert (installation.state_dir / "state.json").read_text() == "{"
     assert installation.processes() == []
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(TABLE) + len(COMMANDS) >= 60
+    assert len(TABLE) + len(COMMANDS) >= 120
     assert len({bad.name for bad in TABLE}) == len(TABLE)

@@ -57,6 +57,14 @@ def test_two_first_runs_at_once_both_work(project: Path) -> None:
     assert not (project / ".tools" / "sync.lock").exists()
 
 
+def test_without_a_task_it_shows_the_tasks(project: Path) -> None:
+    """Invoke alone would show its own options."""
+    run = start(project)
+    shown, _ = run.communicate(timeout=110)
+    assert run.returncode == 0
+    assert shown == "Available tasks:\n\n  where   Say where.\n\n"
+
+
 def test_a_changed_lock_is_installed_by_the_next_run_and_an_unchanged_one_is_not(project: Path) -> None:
     assert "preparing the environment" in start(project, "where").communicate(timeout=110)[1]
     assert start(project, "where").communicate(timeout=110)[1] == ""

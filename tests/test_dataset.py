@@ -72,8 +72,8 @@ def test_what_the_user_answers_is_checked_with_the_task(home: Project) -> None:
     (home.task("a") / "user.yaml").write_text('answers:\n  - asked: ["?"]\n    answer: "Nine."\n')
     (home.task("b") / "user.yaml").write_text("answers:\n  - asked: []\n")
     assert faults(home) == [
-        f"{home.tasks}/b/user.yaml:2: answers[0].asked: list should have at least 1 item after validation, not 0",
-        f"{home.tasks}/b/user.yaml:2: answers[0].answer: field required",
+        f"{home.tasks}/b/user.yaml:2: answers[0].asked: is empty",
+        f"{home.tasks}/b/user.yaml:2: answers[0].answer: is missing",
     ]
 
 
@@ -174,6 +174,17 @@ def test_the_tasks_nearest_to_an_unmatched_glob_are_named(home: Project) -> None
     assert str(exclude) == "--exclude-task reveiw*: matches no task; the nearest are review-once"
     (neither,) = select(found(home), ["zzz"])[1]
     assert str(neither) == "--include-task zzz: matches no task; there are review-once, split-and-merge"
+
+
+def test_several_globs_in_one_are_explained(home: Project) -> None:
+    """Case 48."""
+    home.task("a")
+    home.task("b", "workflow")
+    _, (problem,) = select(read(home.tasks, home.tasks), include=["a,b"])
+    assert (
+        str(problem)
+        == "--include-task a,b: matches no task; give one glob each time: --include-task a --include-task b"
+    )
 
 
 def test_a_single_task_obeys_globs_too(home: Project) -> None:

@@ -11,6 +11,7 @@ import pytest
 from bench.endpoints import Endpoint, for_team, load
 from bench.errors import InvalidInput
 from bench.settings import ROOT
+from tests.planning import project
 
 FOLDER = ROOT / "manifests/endpoints"
 
@@ -59,6 +60,16 @@ def test_a_rehearsal_of_the_scripted_model_needs_no_file(tmp_path: Path) -> None
     assert list(for_team(["scripted"], tmp_path / "nope.json", rehearsal=True)) == ["scripted"]
 
 
+def test_a_file_that_nobody_would_read_is_refused(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("a")
+    with pytest.raises(InvalidInput) as caught:
+        home.plan(endpoint_config=tmp_path / "nope.json")
+    assert str(caught.value) == (
+        "--endpoint-config: rehearsal asks no endpoint of a file in a rehearsal, so that it has no effect; leave it out"
+    )
+
+
 def test_an_unknown_endpoint_is_named_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput) as caught:
         for_team(["claude-haiku-4-6"], FOLDER / "anthropic-live.json", rehearsal=False)
@@ -77,9 +88,11 @@ def test_the_scripted_endpoint_answers_only_in_a_rehearsal() -> None:
     ("data", "said"),
     [
         ("{", ":1: not valid JSON: "),
-        ("[]", ": an endpoint file is an object that maps names to endpoints"),
-        ('{"a": {"provider": "openai"}, "a": {"provider": "openai"}}', ": a is given twice"),
+        ("[]", ": this endpoint file is no object of fields and values"),
+        ('{"a": {"provider": "openai"},\n "a": {"provider": "openai"}}', ":2: a: given twice, first on line 1"),
         ({"a": "openai"}, "a: an endpoint is an object with a provider"),
+        ('{\n\t"a": {\n\t\t"provider": "openrouter"}}', ":3: a.provider: 'openrouter' is not supported"),
+        ({"a": {"provider": []}}, ":1: a.provider: [] is not supported"),
         ({"a": {}}, "a.provider: is missing; it is anthropic or openai"),
         ({"a": {"provider": "openrouter"}}, "a.provider: 'openrouter' is not supported; it is anthropic or openai"),
         ({"a": {"provider": "openai", "base_uri": "x"}}, "a.base_uri: unknown field; did you mean base_url"),
@@ -103,6 +116,6 @@ def test_a_key_in_place_of_its_variables_name_is_not_repeated(tmp_path: Path) ->
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert message(tmp_path / "nope.json") == f"{tmp_path}/nope.json: no such endpoint file"
-    assert message(tmp_path) == f"{tmp_path}: is a directory, not an endpoint file"
+    assert message(tmp_path) == f"{tmp_path}: is a directory, no endpoint file"
     (tmp_path / "latin.json").write_bytes(b'{"\xff": 1}')
     assert message(tmp_path / "latin.json") == f"{tmp_path}/latin.json: this endpoint file is not UTF-8 text"

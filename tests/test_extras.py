@@ -135,9 +135,9 @@ def test_what_breaks_a_rule_is_refused_with_the_rule(home: Project, name: str) -
         ("agent_timeout_multiplie: 2\n", ":1: agent_timeout_multiplie: unknown field; did you mean agent_timeout"),
         ("environment: docker\n", ":1: environment: is a section with fields of its own"),
         ("environment:\n  force_bild: true\n", ":2: environment.force_bild: unknown field; did you mean force_build"),
-        ("timeout_multiplier: lots\n", ":1: timeout_multiplier: input should be a valid number, unable to parse"),
+        ("timeout_multiplier: lots\n", ":1: timeout_multiplier: 'lots' is no number"),
         ("verifier: {env: {API_KEY: abcdef}}\n", ":1: verifier.env.API_KEY: looks like a secret; write ${API_KEY}"),
-        ("- a\n", ": a Harbor configuration is a mapping of fields to values"),
+        ("- a\n", ": this Harbor configuration is no mapping of fields to values"),
         ("a: [\n", ":2: not valid YAML: "),
     ],
 )
@@ -149,6 +149,15 @@ def test_faults_of_a_file_are_said_with_line_and_field(home: Project, text: str,
 def test_a_file_of_another_kind_is_refused(home: Project) -> None:
     file = more(home, "", "more.toml")
     assert refused(home, harbor_config=file) == [f"--harbor-config {file}: Harbor reads .yaml, .yml and .json files"]
+    assert refused(home, harbor_config=Path("nope")) == ["nope: no such Harbor configuration"]
+
+
+def test_a_json_file_may_be_indented_by_tabs_and_its_faults_have_lines(home: Project) -> None:
+    file = more(home, '{\n\t"timeout_multiplier": 2\n}', "more.json")
+    assert home.plan(harbor_config=file).extras.config == {"timeout_multiplier": 2}
+    assert refused(home, harbor_config=more(home, '{\n\t"n_attempts": 2\n}', "bad.json"))[0].startswith(
+        f"{home.root}/bad.json:2: n_attempts: can't be set here"
+    )
 
 
 @pytest.mark.slow

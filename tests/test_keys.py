@@ -56,7 +56,9 @@ def test_two_makers_at_once_get_the_same_state(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "damaged"),
-        ("{", "damaged"),
+        ("{", r"state\.json:1: is damaged \(Expecting property name"),
+        ('{\n"a": 1,\n', r"state\.json:3: is damaged"),
+        ("[" * 100_000, "damaged"),
         ("[]", "not a JSON object"),
         ("\x00\xff", "damaged"),
     ],
@@ -76,12 +78,14 @@ def test_every_bad_field_is_named_at_once_and_no_key_is_shown(tmp_path: Path) ->
     path = keys.state_path(tmp_path)
     values = json.loads(path.read_text())
     secret = values["owner_secret_key"]
-    path.write_text(json.dumps(values | {"owner_secret_key": secret + "00", "s3_access_key": 7}))
+    damaged = {name: value for name, value in values.items() if name != "redis_password"}
+    path.write_text(json.dumps(damaged | {"owner_secret_key": secret + "00", "s3_access_key": 7}, indent=2))
     with pytest.raises(InvalidInput) as raised:
         keys.ensure(tmp_path)
-    assert len(raised.value.problems) == 2
-    assert "owner_secret_key: neither nsec1… nor 64 hex digits" in str(raised.value)
-    assert "s3_access_key: not a text" in str(raised.value)
+    assert len(raised.value.problems) == 3
+    assert f"{path}:2: owner_secret_key: neither nsec1… nor 64 hex digits" in str(raised.value)
+    assert f"{path}: redis_password: missing" in str(raised.value)
+    assert f"{path}:6: s3_access_key: not a text" in str(raised.value)
     assert secret not in str(raised.value)
 
 

@@ -191,12 +191,14 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
     [
         (lambda d: d.update(conditon="x"), "conditon: unknown field; did you mean condition"),
         (lambda d: d.pop("condition"), "condition: is missing"),
+        (lambda d: d.update(condition="../x"), "condition: '../x' is no condition's name: letters, digits, blanks and"),
+        (lambda d: d.update(condition="a\nb"), r"condition: 'a\nb' is no condition's name"),
         (lambda d: d.update(schema_version=1), "schema_version: 1 is not one of '1'"),
         (lambda d: d["roster"][0].update(kind="boss"), "roster[0].kind: 'boss' is not one of 'orchestrator', 'worker'"),
-        (lambda d: d["roster"][1].update(count="2"), "roster[1].count: input should be a valid integer, not '2'"),
+        (lambda d: d["roster"][1].update(count="2"), "roster[1].count: '2' is no whole number"),
         (
             lambda d: d["roster"][1].update(count=0),
-            "roster[1].count: input should be greater than or equal to 1, not 0",
+            "roster[1].count: 0 is not at least 1",
         ),
         (lambda d: d["roster"][1].update(kind="orchestrator", count=1), "worker is an orchestrator beside orch"),
         (lambda d: d["roster"][0].update(kind="worker"), "roster: has no orchestrator"),
@@ -205,7 +207,7 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
         (lambda d: d["roster"][1].update(id="user"), "user is already the user's name; ids must differ"),
         (lambda d: d["roster"][1].update(concurrency=3), "3 at once, but there is a count of 2"),
         (lambda d: d["roster"][0]["prompt"].update(sha256="0" * 64), "has changed: the manifest pins 00000"),
-        (lambda d: d["roster"][0]["prompt"].update(sha256="abc"), "roster[0].prompt.sha256: string should match"),
+        (lambda d: d["roster"][0]["prompt"].update(sha256="abc"), "roster[0].prompt.sha256: 'abc' hasn't the form"),
         (lambda d: d["roster"][0]["prompt"].update(path="nope.md"), "roster[0].prompt.path: no such file nope.md in"),
         (lambda d: d["roster"][0]["prompt"].update(path="/etc/passwd"), "must be relative to the manifest's folder"),
         (
@@ -233,7 +235,7 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
         (lambda d: d["prices"]["claude-sonnet-4-6"].update(inputt=1), "unknown field; did you mean input"),
         (
             lambda d: d["trial_budget"].update(timeout_seconds=0),
-            "trial_budget.timeout_seconds: input should be greater",
+            "trial_budget.timeout_seconds: 0 is not at least 1",
         ),
         (lambda d: d["trial_budget"].update(max_cost_usd=-1), "-1 is no sum of money; give USD, such as 2.50"),
         (
@@ -248,9 +250,9 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
             lambda d: d["roster"][0].update(include_platform_prompt=False),
             "roster[0].include_platform_prompt: has no effect with harness: builtin; remove it",
         ),
-        (lambda d: d["roster"][0].update(persona="lead"), "roster[0].persona: input should be a valid dictionary"),
-        (lambda d: d.update(roster=[]), "roster: list should have at least 1 item"),
-        (lambda d: d.update(roster="x"), "roster: input should be a valid list"),
+        (lambda d: d["roster"][0].update(persona="lead"), "roster[0].persona: 'lead' is no mapping of fields"),
+        (lambda d: d.update(roster=[]), "roster: is empty"),
+        (lambda d: d.update(roster="x"), "roster: 'x' is no list"),
     ],
 )
 def test_a_fault_is_said_with_its_field_and_line(home: Project, edit: Any, message: str) -> None:
@@ -310,8 +312,8 @@ def test_a_persona_mentions_only_the_roster(home: Project, text: str, named: lis
     [
         ("a: [1\nb: 2", ":2: not valid YAML"),
         ("condition: a\ncondition: b", ":2: condition: given twice, first on line 1"),
-        ("- a", ": a manifest is a mapping of fields to values"),
-        ("", ": a manifest is a mapping of fields to values"),
+        ("- a", ": this manifest is no mapping of fields to values"),
+        ("", ": this manifest is no mapping of fields to values"),
         ("metadata: &m {again: *m}", ":1: metadata.again: refers to itself"),
         ("a: !!python/object:os.system x", "not valid YAML: could not determine a constructor"),
     ],
@@ -324,6 +326,6 @@ def test_broken_yaml_is_said_with_its_line(home: Project, text: str, message: st
 
 def test_a_file_that_cannot_be_read_is_named(home: Project) -> None:
     assert messages(home.root / "nope.yaml") == [f"{home.root}/nope.yaml: no such manifest"]
-    assert messages(home.root) == [f"{home.root}: is a directory, not a manifest"]
+    assert messages(home.root) == [f"{home.root}: is a directory, no manifest"]
     (home.root / "latin.yaml").write_bytes(b"condition: \xff\n")
     assert messages(home.root / "latin.yaml") == [f"{home.root}/latin.yaml: this manifest is not UTF-8 text"]

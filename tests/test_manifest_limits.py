@@ -77,6 +77,21 @@ def test_a_contradiction_is_said_with_both_numbers(
     assert said(tmp_path, trial, lead, **generation) == expected
 
 
+def test_an_agent_that_waits_for_a_tool_is_not_taken_for_dead(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    data = json.loads(json.dumps(home.team()))
+    for member in data["roster"]:
+        member["harness"] = "buzz-agent"
+    data["roster"][0]["generation"] = {"extra": {"tool_timeout_secs": 3600, "llm_timeout_secs": 3599}}
+    with pytest.raises(InvalidInput) as caught:
+        load(home.manifest(data))
+    assert str(caught.value).endswith(
+        ": roster[0].generation.extra.tool_timeout_secs: 3600 s is not below the 3600 s of silence after which the "
+        "turn is cancelled"
+    )
+    assert len(caught.value.problems) == 1
+
+
 def test_a_window_is_compacted_before_it_is_full(tmp_path: Path) -> None:
     found = said(tmp_path, {}, {}, context_window_tokens=1000, compact_at_tokens=2000)
     what = "2000 is beyond context_window_tokens 1000: nothing would ever be compacted"

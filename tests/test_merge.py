@@ -63,6 +63,14 @@ def test_another_stack_or_environment_is_another_measurement() -> None:
         assert merged([one, replace(two, plan=replace(two.plan, **change))]) == []  # type: ignore[arg-type]
 
 
+def test_what_has_no_record_is_put_together_with_nothing() -> None:
+    """Two jobs of which nobody knows what they measured are not the same."""
+    first, second = (job(trial(f"{name}__1", PASSED), name=name) for name in ("one", "two"))
+    unknown = [replace(each, plan=replace(each.plan, known=False)) for each in (first, second)]
+    assert len(merged([first, second])) == 1
+    assert merged(unknown) == []
+
+
 def test_one_directory_is_no_merge() -> None:
     assert merged([job(name="one"), job(name="one")]) == []
 

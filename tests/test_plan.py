@@ -358,7 +358,7 @@ def test_two_jobs_of_one_second_get_two_names(both: Project) -> None:
 
 
 def test_a_conditions_name_makes_a_good_job_name(both: Project) -> None:
-    team = both.manifest(both.team(condition="lead & two/workers"))
+    team = both.manifest(both.team(condition="lead & two workers"))
     assert both.plan(manifest=team, attempts=1).jobs[0].name == "lb-lead-two-workers-20260131T235959Z"
 
 

@@ -116,6 +116,22 @@ def test_receipts_are_summed_by_trial_and_unknown_is_not_zero(job: Path) -> None
     assert (spend.input_tokens, spend.cache_read_tokens, spend.output_tokens) == (30, 60, 10)
 
 
+def test_a_trial_that_two_upstreams_served_is_labelled(job: Path) -> None:
+    """Case 62: it measures no one condition. What says nothing of itself, or is of another model, is no second one."""
+    lines = []
+    for name, *served in (
+        ("alpha__1", ("m", "north"), ("m", "south")),
+        ("alpha__2", ("m", "north"), ("n", "south"), ("m", None)),
+    ):
+        add(job, name, result())
+        lines += [receipt(name, endpoint="e", model=model, served_provider=by) for model, by in served]
+    add(job, "beta__1", result("org/beta"))
+    lines += [receipt("beta__1", endpoint="e", model="m", served_model=model) for model in ("m-0801", "m-0902")]
+    (job / records.RECEIPTS).write_text("\n".join(lines) + "\n")
+    labels = {trial.trial: trial.outcome.labels for trial in records.read_job(job).trials}
+    assert labels == {"alpha__1": ("mixed_upstream",), "alpha__2": (), "beta__1": ("mixed_upstream",)}
+
+
 def test_a_cut_off_receipt_is_named_and_the_others_count(job: Path) -> None:
     add(job, "alpha__1", result())
     (job / records.RECEIPTS).write_text(receipt("alpha__1") + '\n{"trial": "alpha__1", "inp')
@@ -264,7 +280,7 @@ def test_a_damaged_file_is_named_with_its_path(job: Path) -> None:
     (job / records.PLAN).write_text("{")
     warnings = records.read_job(job).warnings
     assert any(w.startswith(f"{job / 'alpha__1' / 'result.json'}: not a JSON object") for w in warnings)
-    assert any(w.startswith(f"{job / records.PLAN}: is damaged") for w in warnings)
+    assert any(w.startswith(f"{job / records.PLAN}:1: is damaged") for w in warnings)
 
 
 def test_what_an_agent_left_as_checks_breaks_nothing(job: Path) -> None:

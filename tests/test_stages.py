@@ -147,6 +147,19 @@ def test_a_bad_line_is_one_clear_line_and_2(
     assert kitchen.ran == []
 
 
+def test_a_task_that_python_calls_does_the_same_work(kitchen: Kitchen, capsys: pytest.CaptureFixture[str]) -> None:
+    """Case 46: Invoke itself would run the body alone."""
+    bake = kitchen.tasks["bake"]
+    bake(Context(), cake="tart", degrees=220, topping=["jam"])
+    assert kitchen.ran == ["wash", "heat 220 on", "bake tart ['jam'] 1"]
+    with pytest.raises(Exit) as raised:
+        bake(Context(), cake="mud")
+    assert (raised.value.code, raised.value.message) == (2, "inv: --cake: not edible")
+    assert len(kitchen.ran) == 3
+    kitchen.run("heat")
+    assert kitchen.ran[3:] == ["wash", "heat 180"]
+
+
 def test_short_flags_are_only_those_we_named(kitchen: Kitchen) -> None:
     arguments = {a.names for a in kitchen.tasks["bake"].get_arguments(ignore_unknown_help=True)}
     assert ("cake", "c") in arguments

@@ -32,6 +32,21 @@ def test_a_rehearsal_says_so() -> None:
     assert "rehearsal with the script `good`: no model was asked" in shown
 
 
+def test_of_a_job_whose_record_is_damaged_nobody_says_that_models_were_asked() -> None:
+    record = job(trial("a__1", PASSED), planned=1)
+    shown = "\n".join(table.render(replace(record, plan=replace(record.plan, known=False))))
+    assert "nobody can tell whether models were asked: its record can't be read" in shown
+    assert "; models were asked" not in shown
+    assert "models were asked; condition" in "\n".join(table.render(record))
+
+
+def test_a_copied_job_goes_by_its_own_name() -> None:
+    record = job(trial("a__1", PASSED), planned=1)
+    assert table.render(record)[1].startswith("lb-team  (")
+    copy = replace(record, directory=Path("jobs/kept"))
+    assert table.render(copy)[1].startswith("kept (begun as lb-team)  (")
+
+
 def test_cost_and_tokens_show_when_something_is_unknown() -> None:
     shown = "\n".join(
         table.render(job(trial("a__1", PASSED, input_tokens=1200, cost_usd_micros=3456, unknown_calls=1)))

@@ -205,7 +205,8 @@ def test_a_damaged_note_of_the_datas_keys_is_named_not_state_json(settings: Sett
     try:
         for damage in ("", "{", "[]", "{}"):
             note.write_text(damage)
-            with pytest.raises(InvalidInput, match=r"database\.json: damaged: .*; delete it if state\.json is the one"):
+            said = r"database\.json(:1)?: is damaged .*; delete it if state\.json is the one"
+            with pytest.raises(InvalidInput, match=said):
                 embedded.up(settings, state)
     finally:
         note.write_text(whole)
@@ -219,11 +220,15 @@ def test_a_second_checkout_is_told_of_the_first_ones_relay(settings: Settings, s
     assert not embedded.down(second)
 
 
-def test_a_moved_port_moves_the_relay(settings: Settings, state: keys.State) -> None:
-    embedded.up(settings, state)
+def test_a_moved_port_moves_the_relay_and_says_so(
+    settings: Settings, state: keys.State, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = up.up(settings, state, "embedded", fresh=False)
+    assert "has moved" not in capsys.readouterr().err
     first = processes(settings)
     moved = replace(settings, relay_port=free_port())
-    found = embedded.up(moved, state)
+    found = up.up(moved, state, "embedded", fresh=False)
+    assert f"the relay has moved from {before.relay_url} to {found.relay_url}\n" in capsys.readouterr().err
     assert found.relay_url == f"ws://localhost:{moved.relay_port}"
     assert not first["relay"].alive()
     assert processes(moved)["postgres"] == first["postgres"]

@@ -45,12 +45,12 @@ def test_the_file_is_read_in_its_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("- asked: x\n", "{file}: a file of the user's answers is a mapping of fields to values"),
-        ("answers: []\n", "{file}:1: answers: list should have at least 1 item after validation, not 0"),
-        ("answers:\n  - asked: []\n    answer: x\n", "{file}:2: answers[0].asked: list should have at least 1 item"),
-        ("answers:\n  - asked: [x]\n", "{file}:2: answers[0].answer: field required"),
-        ("answers:\n  - asked: [x]\n    answer: 9\n", "{file}:3: answers[0].answer: input should be a valid string"),
-        ("answers:\n  - asked: [x]\n    anser: y\n    answer: z\n", "{file}:3: answers[0].anser: extra inputs"),
+        ("- asked: x\n", "{file}: this file of the user's answers is no mapping of fields to values"),
+        ("answers: []\n", "{file}:1: answers: is empty"),
+        ("answers:\n  - asked: []\n    answer: x\n", "{file}:2: answers[0].asked: is empty"),
+        ("answers:\n  - asked: [x]\n", "{file}:2: answers[0].answer: is missing"),
+        ("answers:\n  - asked: [x]\n    answer: 9\n", "{file}:3: answers[0].answer: 9 is no text"),
+        ("answers:\n  - asked: [x]\n    anser: y\n    answer: z\n", "{file}:3: answers[0].anser: unknown field"),
     ],
 )
 def test_a_fault_is_named_with_its_line(text: str, problem: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import validate
+from bench import commands, validate
 from bench.errors import InvalidInput
 from bench.settings import ROOT
 from tests.planning import SCRIPT, Project, project
@@ -58,7 +58,7 @@ def test_faults_of_every_kind_and_task_are_said_at_once(home: Project) -> None:
         "d",
         "d",
     ]
-    assert said[0].startswith("a/task.toml: [environment].cpus: input should be a valid integer")
+    assert said[0].startswith("a/task.toml: [environment].cpus: 'many' is no whole number")
     assert said[1].startswith("a/task.toml: unknown field 'agent.timeout_secs'; remove or correct it")
     assert said[3] == "b: has 1 rehearsal/wrong-*.yaml; 2 at least show what is not rewarded"
     assert said[5] == "d: has no tests/judge.py, so that the host could not judge its evidence again"
@@ -99,6 +99,16 @@ def test_the_task_ends_with_2_where_there_is_a_fault(home: Project, capsys: pyte
 def test_no_such_path_is_refused(home: Project) -> None:
     with pytest.raises(InvalidInput, match="nope: no such path"):
         validate.inspect(home.root / "nope")
+
+
+def test_what_only_a_run_takes_is_refused_without_one() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        commands.check_validate(run=False, environment="sandbox", n_concurrent=2, path="", manifest="")
+    assert str(caught.value).splitlines() == [
+        "--environment/-e: only --run plays tasks; add --run",
+        "--n-concurrent/-n: only --run plays tasks; add --run",
+    ]
+    commands.check_validate(run=False, environment="", n_concurrent=0, path="", manifest="")
 
 
 @pytest.mark.slow

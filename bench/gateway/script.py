@@ -13,7 +13,9 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
 
-from bench.errors import InvalidInput, Problem
+from bench import yamlfile
+from bench.errors import InvalidInput, Problem, raise_problems
+from bench.yamlfile import Document
 
 PLACEHOLDERS = ("agent", "member", "index", "user", "event", "event: <text>", "sent")
 """What `{{…}}` may hold."""
@@ -102,28 +104,23 @@ class Script(RootModel[dict[str, list[Step]]]):
 
 
 def load_script(text: str, where: str) -> Script:
-    """The script in a YAML text. Raises InvalidInput with every fault; `where` names the file in each."""
-    try:
-        values = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader underneath)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{where}:{mark.line + 1}" if mark else where
-        raise InvalidInput.of(place, f"no YAML: {getattr(error, 'problem', None) or error}") from error
-    return read_script(values, where)
+    """The script in a YAML text. Raises InvalidInput with every fault, its line and path; `where` names the file."""
+    return _checked(yamlfile.parse(text, shown=where, what="script", loader=_Loader))
 
 
 def read_script(values: Any, where: str) -> Script:
     """The script in parsed values. Raises InvalidInput with every fault and its path."""
-    if not isinstance(values, Mapping) or not values:
-        raise InvalidInput.of(where, "a script maps roster ids or agents' names to lists of steps")
+    return _checked(Document(where, values, {}))
+
+
+def _checked(document: Document) -> Script:
+    if not isinstance(document.data, Mapping) or not document.data:
+        raise InvalidInput.of(document.shown, "a script maps roster ids or agents' names to lists of steps")
     try:
-        script = Script.model_validate(values)
+        script = Script.model_validate(document.data)
     except ValidationError as error:
-        raise InvalidInput(
-            Problem(f"{where}: {_path(fault['loc'])}", _message(fault)) for fault in error.errors()
-        ) from None
-    if faults := list(_faults(script, where)):
-        raise InvalidInput(faults)
+        raise InvalidInput(document.problems(error)) from None
+    raise_problems(_faults(script, document))
     return script
 
 
@@ -136,21 +133,20 @@ def problems(text: str, where: str) -> tuple[Problem, ...]:
     return ()
 
 
-def _faults(script: Script, where: str) -> Iterator[Problem]:
+def _faults(script: Script, document: Document) -> Iterator[Problem]:
     """What the fields alone don't show: names told twice, results that nothing brings, unknown placeholders."""
     for role, steps in script.root.items():
         names = [step.name for step in steps]
         for number, step in enumerate(steps):
-            path = f"{where}: {role}[{number}]"
+            at: yamlfile.Field = (role, number)
             if step.name in names[:number]:
-                yield Problem(f"{path}.name", f"{step.name!r} names an earlier step too", "name each step once")
+                yield document.problem((*at, "name"), f"{step.name!r} names an earlier step too", "name each step once")
             if step.on == "result" and (number == 0 or not steps[number - 1].calls_tools):
-                yield Problem(
-                    f"{path}.on", "waits for results, but no step before it calls a tool", "use `on: message`"
-                )
+                what = "waits for results, but no step before it calls a tool"
+                yield document.problem((*at, "on"), what, "use `on: message`")
             for found in sorted(set(_placeholders(step.model_dump(exclude_unset=True)))):
                 if found not in PLACEHOLDERS and not EVENT_WITH.fullmatch(found):
-                    yield Problem(path, f"{found!r} is no placeholder", f"known are {', '.join(PLACEHOLDERS)}")
+                    yield document.problem(at, f"{found!r} is no placeholder", f"known are {', '.join(PLACEHOLDERS)}")
 
 
 def _placeholders(value: Any) -> Iterator[str]:
@@ -164,32 +160,8 @@ def _placeholders(value: Any) -> Iterator[str]:
             yield from _placeholders(part)
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
-
-
-def _message(fault: Mapping[str, Any]) -> str:
-    message = str(fault["msg"]).removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
-
-
-# libyaml's is several times as quick; wheels without it exist.
-_SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_SafeLoader):  # type: ignore[misc,valid-type]
-    """YAML in which `on` is a word, not a boolean, and a key told twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
-            seen.add(key.value)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
+class _Loader(yamlfile.LOADER):  # type: ignore[misc,valid-type]
+    """YAML in which `on` is a word, not a boolean."""
 
 
 _Loader.yaml_implicit_resolvers = {

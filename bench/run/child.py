@@ -115,6 +115,10 @@ def _message(error: BaseException) -> str:
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'a file of the job'}: {error.strerror}"
+    from httpx import TransportError
+
+    if isinstance(error, TransportError):
+        return f"Harbor's registry can't be reached ({error}); see to the network, or give local tasks by --path"
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import planrecord, records, resume
+from bench import jsonfile, planrecord, records, resume
 from bench.errors import InvalidInput, Problem
 from bench.faults import shown
 from bench.planrecord import MERGE_INSTEAD
@@ -60,19 +60,12 @@ def _damage(read: JobRecord) -> Iterator[Problem]:
     """Files without which Harbor would not go on, or would begin anew, or would run a scored trial again."""
     kept = [read.directory / trial.trial / "config.json" for trial in read.trials if trial.is_scored]
     for path in (read.directory / "config.json", read.directory / "lock.json", *kept):
-        problem = _problem_of(path)
-        if problem:
-            yield Problem(shown(path), problem, MERGE_INSTEAD)
-
-
-def _problem_of(path: Path) -> str:
-    try:
-        value = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return "is missing"
-    except (OSError, ValueError, RecursionError) as error:
-        return f"is damaged ({error})"
-    return "" if isinstance(value, dict) else "is damaged (not a JSON object)"
+        try:
+            jsonfile.read(path, fix=MERGE_INSTEAD)
+        except FileNotFoundError:
+            yield Problem(shown(path), "is missing", MERGE_INSTEAD)
+        except InvalidInput as error:
+            yield from error.problems
 
 
 def _changed_tasks(job: JobPlan) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from bench.faults import shown
 from bench.files import write_private
 from bench.run.claim import is_claimed
 from bench.settings import Settings
+from bench.stack import jobs
 from bench.trial import journal
 
 FILE_NAME = "run.json"
@@ -77,6 +78,14 @@ def found(settings: Settings) -> list[Left]:
     return [_left(run, settings.jobs_dir) for _, run in _ended(settings) if not run.over]
 
 
+def elsewhere(settings: Settings) -> list[str]:
+    """Jobs begun here that a process has and no run of ours holds: what a kill left of one ends within a second or so,
+    and another checkout may go on with one."""
+    running = jobs.running_jobs(settings.state_dir)
+    begun = [run for path in _notes(settings) if (run := _read(path)) and run.job not in running]
+    return [run.job for run in begun if is_claimed(Path(run.directory))]
+
+
 def scored_so_far(settings: Settings, job: str) -> str:
     """`3 of 8 trials have a score`, of a job that runs; empty where no run of ours has begun it."""
     run = _read(settings.state_dir / "run" / job / FILE_NAME)
@@ -109,12 +118,16 @@ def book(settings: Settings, dsn: str) -> list[Left]:
 
 def _ended(settings: Settings) -> Iterator[tuple[Path, Run]]:
     """The runs that nobody works on any more. Those whose job somebody removed are forgotten."""
-    for path in sorted((settings.state_dir / "run").glob(f"*/{FILE_NAME}")):
+    for path in _notes(settings):
         run = _read(path)
         if run is None or not Path(run.directory).is_dir():
             forget(path.parent)
         elif not is_claimed(Path(run.directory)):
             yield path.parent, run
+
+
+def _notes(settings: Settings) -> list[Path]:
+    return sorted((settings.state_dir / "run").glob(f"*/{FILE_NAME}"))
 
 
 def _left(run: Run, jobs_dir: Path) -> Left:

@@ -47,7 +47,7 @@ def headline(job: JobSpend) -> str:
     of = f"/{job.planned_trials}" if job.planned_trials else ""
     spend, nearest = job.total.spend, next(iter(job.caps), None)
     parts = [
-        f"{job.plan.job}{kind}",
+        f"{job.plan.title(job.directory)}{kind}",
         f"{job.ended}{of} trials ended{', running' if job.running else ''}",
         f"{spend.calls:,} call{'' if spend.calls == 1 else 's'}",
         f"{spend.tokens:,}{_mark(job.total)} tokens",
@@ -64,7 +64,7 @@ def to_json(job: JobSpend) -> dict[str, Any]:
         "job": job.plan.job,
         "directory": str(job.directory),
         "running": job.running,
-        "rehearsal": job.plan.rehearsal is not None,
+        "rehearsal": job.plan.rehearsal is not None if job.plan.known else None,
         "replay": job.plan.replay,
         "planned_trials": job.planned_trials,
         "ended_trials": job.ended,

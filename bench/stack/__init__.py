@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from bench.errors import InvalidInput
+from bench import jsonfile
+from bench.errors import Problem, raise_problems
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class StackStatus:
 
 def address(state_dir: Path) -> StackAddress | None:
     """The address that stack.json holds, or None where nothing runs. Raises InvalidInput if damaged."""
-    path = state_dir / "stack.json"
+    path, fix = state_dir / "stack.json", "run `inv down`, then `inv up`"
     try:
-        return StackAddress(**json.loads(path.read_text(encoding="utf-8")))
+        values = jsonfile.read(path, fix=fix)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError):
-        raise InvalidInput.of(
-            str(path), "damaged: not the address of a stack", "run `inv down`, then `inv up`"
-        ) from None
+    names = [field.name for field in fields(StackAddress)]
+    wrong = [name for name in names if not isinstance(values.get(name), str)]
+    raise_problems(Problem(jsonfile.place(path, name), "is missing, or no text", fix) for name in wrong)
+    return StackAddress(**{name: values[name] for name in names})

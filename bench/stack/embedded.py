@@ -13,6 +13,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from bench import jsonfile
 from bench.errors import BuzzbenchError, InvalidInput, Problem, raise_problems
 from bench.files import make_private_directory, write_private
 from bench.keys import State
@@ -184,16 +185,11 @@ def _claim_database(state_dir: Path, postgres: Postgres, state: State) -> None:
     path = state_dir / "database.json"
     ours = {"owner": state.owner.public, "relay": state.relay.public}
     if postgres.data_dir.exists() and path.exists():
-        try:
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            theirs = None
-        if not isinstance(theirs, dict) or not theirs.keys() >= ours.keys():
-            raise InvalidInput.of(
-                str(path),
-                "damaged: it should hold the public keys that the stack's data belong to",
-                "delete it if state.json is the one they were made with, or drop the data with `inv up --fresh`",
-            )
+        fix = "delete it if state.json is the one they were made with, or drop the data with `inv up --fresh`"
+        theirs = jsonfile.read(path, fix=fix)
+        if not theirs.keys() >= ours.keys():
+            what = "is damaged (it should hold the public keys that the stack's data belong to)"
+            raise InvalidInput.of(str(path), what, fix)
         if theirs != ours:
             raise InvalidInput.of(
                 str(postgres.data_dir),

@@ -83,7 +83,7 @@ class Postgres:
     def accepts(self) -> bool:
         """Whether it takes connections on our socket."""
         program = str(self.programs / "pg_isready")
-        asked = ["-q", "-t", "3", "-h", str(self.socket_dir), "-p", str(PORT)]
+        asked = ["-q", "-t", "3", "-h", str(self.socket_dir), "-p", str(PORT), "-U", USER, "-d", "postgres"]
         return subprocess.run([program, *asked], env=environment(os.environ), check=False).returncode == 0
 
     def stop(self) -> bool:

@@ -80,6 +80,16 @@ def test_every_task_says_in_one_short_line_what_it_does() -> None:
     assert all(line.rstrip().endswith(".") for line in lines)
 
 
+def test_every_option_of_every_task_has_its_help() -> None:
+    """Case 48."""
+    code = (
+        "import tasks; every = [(t.name, a) for t in tasks.namespace.tasks.values() for a in t.get_arguments()];"
+        "print(len(every) > 60, [f'{name} {a!r}' for name, a in every if not a.help])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stdout == "True []\n"
+
+
 @pytest.mark.parametrize("line", ["bench --dry", "bench -R", "--dry bench", "up --dry"])
 def test_invokes_own_dry_run_is_refused_since_it_would_run_the_bodies(line: str) -> None:
     """Case 47."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
+from bench import commands
 from bench.doctor import data
+from bench.errors import InvalidInput
 from tests.doctor.conftest import Make
 from tests.planning import Project
 
@@ -18,6 +22,21 @@ def test_a_sound_dataset_is_counted_and_one_with_faults_points_to_all_of_them(ma
     found = data.tasks(make())
     assert (found.state, found.fix) == ("fail", f"`inv validate --path {home.tasks}` names all faults")
     assert "c/task.toml: [agent].timeout_sec: -1 is no number of seconds above 0 (and 1 more)" in found.detail
+
+
+def test_what_a_person_names_and_is_not_there_is_their_mistake_not_the_machines(home: Project) -> None:
+    good = {"path": "", "manifest": "", "endpoint_config": ""}
+    commands.check_doctor(**good, strict=False)
+    nowhere = home.root / "nowhere"
+    with pytest.raises(InvalidInput) as caught:
+        commands.check_doctor(**good | {"path": str(nowhere), "manifest": "no.yaml", "endpoint_config": "no.json"})
+    assert str(caught.value).splitlines() == [
+        f"{nowhere}: no such path",
+        "no.yaml: no such manifest",
+        "no.json: no such endpoint file",
+    ]
+    with pytest.raises(InvalidInput, match="no tasks found"):
+        commands.check_doctor(**good | {"path": str(home.root)})
 
 
 def test_the_digest_names_the_content_and_not_the_place(make: Make, home: Project, tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ async def test_receipts_and_caps_hold_through_disconnects_cuts_and_two_kills(
     for digest, receipt in made.items():
         check(receipt, world.sent[digest], world.upstream.ledger.get(digest))
     check_caps(world, made.values())
-    spend = sum(costs.by_trial(world.receipts, []).values(), costs.NOTHING)
+    spend = sum(costs.by_trial(receipts).values(), costs.NOTHING)
     known = [digest for digest, receipt in made.items() if receipt["cost_usd_micros"] is not None]
     assert spend.calls == len(made)
     assert spend.unknown_calls == len(made) - len(known)

@@ -31,29 +31,30 @@ def test_a_good_script_has_no_problems_and_survives_the_wire() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "f.yaml: a script maps roster ids or agents' names to lists of steps"),
-        ("- x", "f.yaml: a script maps roster ids or agents' names to lists of steps"),
-        ("w: []\nw: []", "f.yaml:2: no YAML: 'w' is there twice"),
-        ("w: 3", "f.yaml: w: input should be a valid list"),
-        (STEP % "do: []", "f.yaml: w[0].do: list should have at least 1 item after validation, not 0"),
-        (STEP % "do: [{say: x}], if: 1", "f.yaml: w[0].if: extra inputs are not permitted"),
-        (STEP % "do: [{say: x, run: y}]", "f.yaml: w[0].do[0]: give exactly one of say, run, send, done, tool"),
-        (STEP % "do: [{say: null}]", "f.yaml: w[0].do[0]: give exactly one of say, run, send, done, tool"),
-        (STEP % "do: [{tool: {a: {}, b: {}}}]", "f.yaml: w[0].do[0]: give one tool: {name: input}"),
-        (STEP % "do: [{send: {text: x, mention: w}}]", "f.yaml: w[0].do[0].send.mention: input should be a valid list"),
-        (STEP % "do: [{send: {mention: [w]}}]", "f.yaml: w[0].do[0].send.text: field required"),
-        (STEP % "on: results, do: [{say: x}]", "f.yaml: w[0].on: input should be 'message' or 'result'"),
+        ("", "f.yaml: this script is no mapping of fields to values"),
+        ("- x", "f.yaml: this script is no mapping of fields to values"),
+        ("{}", "f.yaml: a script maps roster ids or agents' names to lists of steps"),
+        ("w: []\nw: []", "f.yaml:2: w: given twice, first on line 1"),
+        ("w: 3", "f.yaml:1: w: 3 is no list"),
+        (STEP % "do: []", "f.yaml:1: w[0].do: is empty"),
+        (STEP % "do: [{say: x}], if: 1", "f.yaml:1: w[0].if: unknown field"),
+        (STEP % "do: [{say: x, run: y}]", "f.yaml:1: w[0].do[0]: give exactly one of say, run, send, done, tool"),
+        (STEP % "do: [{say: null}]", "f.yaml:1: w[0].do[0]: give exactly one of say, run, send, done, tool"),
+        (STEP % "do: [{tool: {a: {}, b: {}}}]", "f.yaml:1: w[0].do[0]: give one tool: {name: input}"),
+        (STEP % "do: [{send: {text: x, mention: w}}]", "f.yaml:1: w[0].do[0].send.mention: 'w' is no list"),
+        (STEP % "do: [{send: {mention: [w]}}]", "f.yaml:1: w[0].do[0].send.text: is missing"),
+        (STEP % "on: results, do: [{say: x}]", "f.yaml:1: w[0].on: 'results' is not one of 'message', 'result'"),
         (
             STEP % "on: result, do: [{say: x}]",
-            "f.yaml: w[0].on: waits for results, but no step before it calls a tool; use `on: message`",
+            "f.yaml:1: w[0].on: waits for results, but no step before it calls a tool; use `on: message`",
         ),
         (
             STEP % "do: [{run: 'echo {{foo}}'}]",
-            "f.yaml: w[0]: 'foo' is no placeholder; known are agent, member, index, user, event, event: <text>, sent",
+            "f.yaml:1: w[0]: 'foo' is no placeholder; known are agent, member, index, user, event, event: <text>, sent",
         ),
         (
             "w: [{name: a, do: [{say: x}]}, {name: a, do: [{say: x}]}]",
-            "f.yaml: w[1].name: 'a' names an earlier step too; name each step once",
+            "f.yaml:1: w[1].name: 'a' names an earlier step too; name each step once",
         ),
     ],
 )
@@ -66,7 +67,7 @@ def test_a_fault_is_named_with_file_and_path(text: str, problem: str) -> None:
 
 def test_broken_yaml_is_named_with_its_line() -> None:
     (problem,) = problems("orch: []\nw: [}", "f.yaml")
-    assert str(problem).startswith("f.yaml:2: no YAML: ")
+    assert str(problem).startswith("f.yaml:2: not valid YAML: ")
 
 
 @pytest.mark.parametrize("think", ["[1]", "[2, 1]", "[-1, 1]", "soon"])
@@ -75,6 +76,15 @@ def test_a_pause_that_makes_no_sense_is_refused(think: str) -> None:
     assert "w[0]" in str(problem)
 
 
-def test_all_faults_are_told_at_once() -> None:
-    text = "w: [{do: [{sai: x}]}, {name: b, do: 1}]"
-    assert len(problems(text, "f.yaml")) >= 3
+def test_all_faults_are_told_at_once_each_with_its_line() -> None:
+    text = "w:\n  - do:\n      - sai: x\n  - name: b\n    do: 1\n"
+    assert [str(problem) for problem in problems(text, "f.yaml")] == [
+        "f.yaml:2: w[0].name: is missing",
+        "f.yaml:3: w[0].do[0].sai: unknown field",
+        "f.yaml:5: w[1].do: 1 is no list",
+    ]
+
+
+def test_a_script_that_came_over_the_wire_has_no_lines() -> None:
+    with pytest.raises(InvalidInput, match=r"^wire: w: 3 is no list$"):
+        read_script({"w": 3}, "wire")

@@ -93,7 +93,7 @@ async def killed(short_home: Path, upstream: Upstream, http: aiohttp.ClientSessi
 async def test_every_reader_counts_a_call_without_an_end_as_unknown(killed: Path, database: str) -> None:
     assert [line["outcome"] for line in lines(killed / RECEIPTS)] == ["open", "ok", "open"]
     known = 10 * 3 + 5 * 15
-    spend = costs.by_trial(killed / RECEIPTS, [])["t1"]
+    spend = costs.by_trial(costs.calls_of(killed / RECEIPTS, []))["t1"]
     assert (spend.calls, spend.unknown_calls, spend.tokens, spend.cost_usd_micros) == (2, 1, 15, known)
     assert read_job(killed).spend == spend
     shown = Books(killed).read().total

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,8 +39,15 @@ class Place:
     def arguments(self) -> list[str]:
         return ["gui", "--source", str(self.buzz)]
 
-    def start(self) -> subprocess.Popen[str]:
-        return self.installation.start(*self.arguments)
+    @contextmanager
+    def start(self) -> Iterator[subprocess.Popen[str]]:
+        """The command under way; over at the end, also where a test fails meanwhile."""
+        process = self.installation.start(*self.arguments)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
 
 @pytest.fixture
@@ -49,6 +57,8 @@ def desk(tmp_path: Path) -> Iterator[Place]:
     installation = Desk(home, new_installation(home).port, standins.environment)
     state = checkout.pretend_stack(installation.state_dir)
     made = Place(installation, checkout.make(tmp_path / "buzz"), standins, state)
+    # Its own command line is there already: on a busy machine building it takes long, and test_app.py has that.
+    checkout.build_nothing(made.buzz)
     yield made
     made.standins.close()
     wait_until(lambda: made.standins.app is None or start_time(made.standins.app) is None)

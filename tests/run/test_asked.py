@@ -104,7 +104,7 @@ def test_a_damaged_plan_cannot_be_resumed(planned: Callable[..., Plan], tmp_path
     plan = planned(path=DATASET, rehearsal=True, attempts=1, job_name="mine")
     write(plan)
     (plan.jobs[0].directory / planrecord.FILE_NAME).write_text("{")
-    with pytest.raises(InvalidInput, match=r"buzzbench-plan.json: is damaged .*; restore it, or run under another"):
+    with pytest.raises(InvalidInput, match=r"buzzbench-plan\.json:1: is damaged .*; restore it, or run under another"):
         planned(resume="mine")
 
 

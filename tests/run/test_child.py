@@ -54,3 +54,13 @@ def test_a_fault_of_any_step_counts() -> None:
 
 def test_each_kind_of_stop_has_the_exit_code_of_its_error() -> None:
     assert EXIT_CODES == {"stopped": 1, "budget": 4, "waiting": 75}
+
+
+def test_a_registry_out_of_reach_is_said_with_both_ways_on() -> None:
+    import httpx
+
+    said = child._message(ExceptionGroup("in a task group", [httpx.ConnectError("Name or service not known")]))
+    assert said == (
+        "Harbor's registry can't be reached (Name or service not known); see to the network, or give local tasks by --path"
+    )
+    assert child._message(ValueError("a\n  b")) == "ValueError: a b"

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import projection, records
+from bench import projection, records, status
 from bench.outcome import Outcome
 from bench.run import left
 from bench.run.claim import claimed
 from bench.settings import Settings
+from bench.stack import jobs
 from bench.trial import journal
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)
@@ -79,6 +80,22 @@ def test_a_job_that_runs_left_nothing(settings: Settings, job: Path) -> None:
         assert left.found(settings) == []
         assert left.scored_so_far(settings, "lb-team") == "1 of 3 trials have a score"
     assert len(left.found(settings)) == 1
+
+
+def test_a_killed_run_whose_child_still_ends_is_said_at_once(
+    settings: Settings, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The child has the claim for a moment longer than its parent: nothing was shown then."""
+    with claimed(job):
+        assert left.elsewhere(settings) == ["lb-team"]
+        status.status(settings, as_json=False)
+        assert "job lb-team: its run was killed and is ending" in capsys.readouterr().out
+        with jobs.hold(settings.state_dir / "run" / "lb-team"):
+            assert left.elsewhere(settings) == [], "it runs here"
+    assert left.elsewhere(settings) == []
+    status.status(settings, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["elsewhere"], [one["job"] for one in shown["left"]]) == ([], ["lb-team"])
 
 
 def test_what_a_killed_run_left_is_booked_once_and_its_secrets_go(

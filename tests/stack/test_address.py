@@ -20,13 +20,25 @@ def test_an_address_is_read_back(tmp_path: Path) -> None:
     assert address(tmp_path) == FOUND
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"kind": "embedded"}'])
-def test_a_damaged_one_is_named_with_the_way_on(tmp_path: Path, damage: str) -> None:
+WHOLE = json.dumps(asdict(FOUND), indent=2)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("", ":1: is damaged (Expecting value, column 1)"),
+        (WHOLE[:-10], ":6: is damaged ("),
+        ("[]", ": is damaged (not a JSON object)"),
+        (WHOLE.replace('"ws://localhost:1"', "1"), ":3: relay_url: is missing, or no text"),
+        ('{"kind": "embedded"}', ": dsn: is missing, or no text"),
+    ],
+)
+def test_a_damaged_one_is_named_with_its_line_and_the_way_on(tmp_path: Path, damage: str, said: str) -> None:
     (tmp_path / "stack.json").write_text(damage)
-    with pytest.raises(
-        InvalidInput, match=r"stack\.json: damaged: not the address of a stack; run `inv down`, then `inv up`"
-    ):
+    with pytest.raises(InvalidInput) as caught:
         address(tmp_path)
+    assert f"{tmp_path}/stack.json{said}" in str(caught.value)
+    assert all(line.endswith("; run `inv down`, then `inv up`") for line in str(caught.value).splitlines())
 
 
 def test_a_changed_address_never_names_another_directory_of_sockets(tmp_path: Path) -> None:

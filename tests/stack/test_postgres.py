@@ -74,6 +74,13 @@ def test_a_second_call_adopts_the_running_server(server: Postgres) -> None:
     assert server.process() == first
 
 
+def test_asking_whether_it_accepts_leaves_no_complaint_in_its_log(server: Postgres) -> None:
+    before = server.log.stat().st_size if server.log.exists() else 0
+    server.ensure()
+    assert server.accepts()
+    assert b"FATAL" not in server.log.read_bytes()[before:]
+
+
 def test_two_at_once_get_one_server(server: Postgres) -> None:
     got: list[ProcessId] = []
     threads = [threading.Thread(target=lambda: got.append(replace(server, die_with=0).ensure())) for _ in range(3)]

@@ -19,9 +19,14 @@ WAITS = GOOD.replace('- run: "cat part1', '- run: "touch waiting; until [ -e go 
 
 
 async def waiting(trial: Any) -> asyncio.Task[None]:
-    """The trial under way, its orchestrator inside a command."""
+    """The trial under way, its orchestrator inside a command. Raises what ended the trial before."""
     running = asyncio.create_task(trial.run())
-    await appears(trial.workspace.root / "waiting")
+    there = asyncio.create_task(appears(trial.workspace.root / "waiting"))
+    await asyncio.wait({running, there}, return_when=asyncio.FIRST_COMPLETED)
+    if not there.done():
+        there.cancel()
+        await running
+        raise AssertionError("the trial ended before its orchestrator came to wait")
     return running
 
 
@@ -75,9 +80,10 @@ async def test_a_database_that_comes_back_costs_nothing(own_bench: Any) -> None:
 async def test_a_database_that_stays_away_is_never_the_teams_failure(
     own_bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.harness.post.PATIENCE_S", 0.5)
     trial = own_bench.trial(own_bench.task("database", WAITS))
     running = await waiting(trial)
+    # Not before: on a busy machine putting a team in place may take longer than that.
+    monkeypatch.setattr("bench.harness.post.PATIENCE_S", 0.5)
     await asyncio.to_thread(database_away, own_bench, True)
     (trial.workspace.root / "go").touch()
     with pytest.raises(HealthcheckError, match=r"^relay_gone: the relay could store nothing for 0\.5 s"):

@@ -14,6 +14,10 @@ LLM_TIMEOUT_S = 1800
 """buzz-agent gives a call up after 240 s without a byte, and doesn't stream: a long answer would be paid three times.
 Whether a call takes too long is the trial's deadline's to say."""
 
+IDLE_TIMEOUT_S = 3600
+"""buzz-acp cancels a turn of which it hears nothing for 900 s, and begins it again (BUZZ.md sections 4 and 5). Nothing
+is heard while a model or a tool is at work, so that this has to be the longest."""
+
 
 @dataclass(frozen=True)
 class Login:
@@ -48,6 +52,7 @@ def variables(agent: Agent, login: Login, place: Place, *, dialect: str, in_orde
         "BUZZ_ACP_MCP_COMMAND": f"{place.team}/mcp.sh",
         # The default hands a mention to the running turn, which loses it in the turn's last call (BUZZ.md section 0).
         "BUZZ_ACP_MULTIPLE_EVENT_HANDLING": "queue",
+        "BUZZ_ACP_IDLE_TIMEOUT": str(IDLE_TIMEOUT_S),
         # The channel is private: everybody in it is of the trial, and asking who is who costs a request a message.
         "BUZZ_ACP_RESPOND_TO": "anyone",
         "BUZZ_ACP_SYSTEM_PROMPT_FILE": f"{place.team}/agents/{agent.name}/prompt.md",

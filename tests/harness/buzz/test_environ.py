@@ -43,6 +43,11 @@ def test_what_the_manifest_sets_of_buzz_agent_itself_comes_last() -> None:
     assert [given[f"BUZZ_AGENT_{name}"] for name in names] == ["32", "1", "300"]
 
 
+def test_a_turn_is_not_taken_for_dead_while_it_waits_for_a_model() -> None:
+    given = variables(agent("orch"), LOGIN, PLACE, dialect="anthropic", in_order=False)
+    assert int(given["BUZZ_ACP_IDLE_TIMEOUT"]) > int(given["BUZZ_AGENT_LLM_TIMEOUT_SECS"])
+
+
 def test_buzzs_own_guide_is_left_out_where_the_manifest_says_so() -> None:
     for kept, said in ((True, "false"), (False, "true")):
         given = variables(agent("orch", platform_prompt=kept), LOGIN, PLACE, dialect="openai", in_order=False)

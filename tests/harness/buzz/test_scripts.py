@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import os
 import shlex
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -94,6 +95,28 @@ def test_a_relay_that_does_not_answer_from_there_is_named_with_its_address(team:
     team.make(f"{READY} sleep 1000", port=9)
     done = team.run("start.sh")
     assert (done.returncode, done.stdout) == (1, "unreachable relay at localhost:9\n")
+
+
+def test_a_relay_that_comes_up_later_is_waited_for(team: Team) -> None:
+    """Case 61: it opens only once the agents have begun."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    team.make(f"{READY} sleep 1000", agents=("orch",), port=port)
+    opened: list[http.server.HTTPServer] = []
+
+    def open_late() -> None:
+        wait_until((team.logs / "orch" / "buzz-acp.log").exists)
+        opened.append(http.server.HTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler))
+        opened[0].serve_forever()
+
+    late = threading.Thread(target=open_late)
+    late.start()
+    done = team.run("start.sh")
+    assert (done.returncode, done.stdout) == (0, "ready orch\n")
+    opened[0].shutdown()
+    late.join()
+    opened[0].server_close()
 
 
 def test_who_has_died_is_said(team: Team) -> None:

@@ -1,0 +1,112 @@
+"""What pydantic finds wrong with a value, in a person's words: `'many' is no whole number`.
+
+Its own words speak of inputs, validation and the types that it tried; ours say what the value is, and what it should
+be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+    from bench.yamlfile import Field
+
+KINDS = {
+    "string_type": "no text",
+    "int_type": "no whole number",
+    "int_parsing": "no whole number",
+    "int_from_float": "no whole number",
+    "float_type": "no number",
+    "float_parsing": "no number",
+    "finite_number": "no finite number",
+    "bool_type": "neither true nor false",
+    "bool_parsing": "neither true nor false",
+    "list_type": "no list",
+    "tuple_type": "no list",
+    "set_type": "no list",
+    "dict_type": "no mapping of names to values",
+    "mapping_type": "no mapping of names to values",
+    "model_type": "no mapping of fields to values",
+    "model_attributes_type": "no mapping of fields to values",
+    "date_type": "no date, such as 2026-07-01",
+    "date_parsing": "no date, such as 2026-07-01",
+    "date_from_datetime_parsing": "no date, such as 2026-07-01",
+}
+"""pydantic's types of errors (its documentation, "Validation Errors"), and what the value then is."""
+
+
+def said(fault: ErrorDetails) -> str:
+    """What is wrong with one value, without its place. What has no words of ours keeps pydantic's."""
+    value, context = shown(fault["input"]), fault.get("ctx", {})
+    match fault["type"]:
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return "unknown field"
+        case "literal_error" | "enum":
+            return f"{value} is not one of {str(context['expected']).replace(' or ', ', ')}"
+        case "greater_than":
+            return f"{value} is not above {context['gt']}"
+        case "greater_than_equal":
+            return f"{value} is not at least {context['ge']}"
+        case "less_than":
+            return f"{value} is not below {context['lt']}"
+        case "less_than_equal":
+            return f"{value} is not at most {context['le']}"
+        case "string_too_short" | "too_short" if context["min_length"] == 1:
+            return "is empty"
+        case "string_too_short" | "too_short":
+            return f"{value} is too short: at least {context['min_length']} are needed"
+        case "string_too_long" | "too_long":
+            return f"{value} is too long: at most {context['max_length']} are allowed"
+        case "string_pattern_mismatch":
+            return f"{value} hasn't the form {context['pattern']}"
+        case "value_error":
+            return _lowered(str(context["error"]).rstrip("."))
+        case kind if kind in KINDS:
+            return f"{value} is {KINDS[kind]}"
+        case _:
+            return f"{_lowered(fault['msg'])}, not {value}"
+
+
+def by_place(data: Any, faults: Iterable[ErrorDetails]) -> dict[Field, str]:
+    """What is wrong at each place in the data. Where a value may have several forms, it is held against the first."""
+    found: dict[Field, str] = {}
+    for fault in faults:
+        found.setdefault(place(data, fault["loc"]), said(fault))
+    return found
+
+
+def place(data: Any, loc: tuple[int | str, ...]) -> Field:
+    """The way to a value in the data, without the names of types that pydantic puts into it.
+
+    >>> place({"steps": [{"reply": 3}]}, ("steps", 0, "reply", "bool"))
+    ('steps', 0, 'reply')
+    """
+    way: list[str | int] = []
+    for part in loc:
+        inside = part in data if isinstance(data, Mapping) else isinstance(data, list) and isinstance(part, int)
+        if not inside and not isinstance(data, Mapping):
+            break
+        way.append(part)
+        data = data[part] if inside else None
+    return tuple(way)
+
+
+def _lowered(sentence: str) -> str:
+    """Without its capital letter, unless it begins with one of Python's values."""
+    return sentence if sentence.startswith(("True", "False", "None")) else sentence[:1].lower() + sentence[1:]
+
+
+def shown(value: Any) -> str:
+    """A value as a message names it: what is long or made of parts, only by its kind."""
+    match value:
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case _:
+            return repr(value)
