@@ -321,7 +321,7 @@ TABLE = [
     Bad(
         "an endpoint file that nobody asks",
         lambda h: {"endpoint_config": h.root / "nope.json"},
-        "--endpoint-config: rehearsal asks no endpoint of a file in a rehearsal, so that it has no effect; leave it out",
+        "--endpoint-config: rehearsal asks no endpoint of a file in a rehearsal, so that it has no effect",
     ),
     Bad(
         "an endpoint given twice",
@@ -347,7 +347,7 @@ TABLE = [
     Bad(
         "much that a baseline makes idle",
         lambda h: {"agent": "nop", "manifest": h.manifest(h.team()), "budget_usd": "1"},
-        "so that --rehearsal, --manifest and --budget-usd have no effect; leave out --rehearsal, --manifest and --budget",
+        "so that --rehearsal, --manifest and --budget-usd have no effect; leave out --rehearsal, --manifest and",
     ),
     Bad("a cassette that is nowhere", lambda h: {"rehearsal": False, "replay": h.root / "no.jsonl"}, "no.jsonl: "),
     Bad("a script without its list", _script("orch: 3\n"), "rehearsal/good.yaml:1: orch: 3 is no list"),

@@ -61,6 +61,7 @@ def test_a_registry_out_of_reach_is_said_with_both_ways_on() -> None:
 
     said = child._message(ExceptionGroup("in a task group", [httpx.ConnectError("Name or service not known")]))
     assert said == (
-        "Harbor's registry can't be reached (Name or service not known); see to the network, or give local tasks by --path"
+        "Harbor's registry can't be reached (Name or service not known); see to the network, or give local tasks by "
+        "--path"
     )
     assert child._message(ValueError("a\n  b")) == "ValueError: a b"
