@@ -103,8 +103,9 @@ def _trial(record: JobRecord, trial: TrialRecord, result: Mapping[str, Any]) -> 
         "task": trial.task,
         "condition": told.get("condition") or record.plan.condition,
         "condition_sha256": told.get("condition_sha256") or record.plan.condition_sha256,
-        "rehearsal": told.get("rehearsal") or record.plan.rehearsal,
-        "replay": told.get("replay") or record.plan.replay,
+        # Where the plan is damaged, each trial still says what played it: a rehearsal must not pass for a real run.
+        "rehearsal": record.plan.rehearsal if record.plan.known else told.get("rehearsal"),
+        "replay": record.plan.replay if record.plan.known else told.get("replay"),
         "stack": record.plan.stack,
         "environment": record.plan.environment,
         "channel": told.get("channel"),

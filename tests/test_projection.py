@@ -150,6 +150,12 @@ def test_a_replay_is_no_real_run_in_the_database_either(benchmark: str, job: Pat
     assert rows(benchmark, "SELECT provider, cassette_sha256 FROM benchmark.llm_receipts") == [("replay", digest)]
 
 
+def test_a_rehearsal_whose_plan_is_damaged_is_still_one(benchmark: str, job: Path) -> None:
+    (job / "buzzbench-plan.json").write_text("{")
+    projection.project(benchmark, job)
+    assert rows(benchmark, "SELECT DISTINCT rehearsal FROM benchmark.trial_manifest") == [("good",)]
+
+
 def test_projecting_again_changes_nothing(benchmark: str, job: Path) -> None:
     projection.project(benchmark, job)
     first = everything(benchmark)

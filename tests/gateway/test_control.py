@@ -104,7 +104,7 @@ async def test_a_killed_job_leaves_dead_tokens_and_can_come_back(
         ({"endpoint": "scripted"}, "worker-1: a scripted endpoint needs `script` and `context`"),
         (
             {"endpoint": "scripted", "script": {"w": [{"name": "a"}]}, "context": CONTEXT},
-            "script of hello: w[0].do: field required",
+            "script of hello: w[0].do: is missing",
         ),
     ],
 )
