@@ -121,7 +121,7 @@ class Difference:
 def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
     """The record of a planned job."""
     from bench.budget import of_team
-    from bench.harborjob import job_config, overrides
+    from bench.harborjob import job_config
 
     return {
         "schema": SCHEMA,
