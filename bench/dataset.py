@@ -34,6 +34,14 @@ NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
+class Step:
+    """One of a task's `[[steps]]`. `agent_timeout_s` is its own, else the task's; None means no limit."""
+
+    name: str
+    agent_timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """One task directory, resolved. `name` is `[task].name`, else the directory's name."""
 
@@ -47,14 +55,16 @@ class Task:
     """`[agent].timeout_sec`; None means that the task sets no limit."""
     environment: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """`[environment]`, as it stands in task.toml."""
-    verifier_environment: Mapping[str, Any] | None = field(default=None, repr=False)
-    """`[verifier.environment]`; None where the verifier has none of its own."""
+    verifier_environments: tuple[tuple[Path, Mapping[str, Any]], ...] = field(default=(), repr=False)
+    """`[verifier.environment]` of the task and of its steps, each with the directory that is its build context."""
     network_modes: tuple[str | None, ...] = ()
-    """What environment, agent and verifier declare as `network_mode`; None where unsaid."""
+    """What environment, agent and verifier declare as `network_mode`, and those of its steps; None where unsaid."""
     users: tuple[str | int | None, ...] = ()
-    """The users that agent and verifier run as; None where unsaid."""
-    n_steps: int = 0
-    """How many `[[steps]]` it has; 0 for an ordinary task."""
+    """The users that agent and verifier run as, and those of its steps; None where unsaid."""
+    steps: tuple[Step, ...] = ()
+    """Its `[[steps]]`, none for an ordinary task."""
+    prior: str | None = None
+    """The file, below its directory, with a conversation that an agent is to go on with; None where there is none."""
     has_solution: bool = False
     """Whether Harbor's oracle finds one: for the task, or for each of its steps."""
     problems: tuple[Problem, ...] = ()
@@ -116,6 +126,8 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         return Task(directory.name, directory, problems=(Problem(file, "not valid TOML: not UTF-8 text"),))
     except OSError as error:
         return Task(directory.name, directory, problems=(Problem(file, f"can't be read: {error.strerror}"),))
+    steps = _steps(values)
+    phases = [_table(part, phase) for part in (values, *steps) for phase in ("agent", "verifier")]
     name, layer = _get(values, "task", "name"), _get(values, "metadata", "evaluation_layer")
     needs, timeout = _get(values, "metadata", "needs_members"), _get(values, "agent", "timeout_sec")
     problems = [*_name_faults(file, name, buzz), *_file_faults(directory, shown, values)]
@@ -125,6 +137,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     if timeout is not None and not _is_above_0(timeout):
         problems.append(Problem(file, f"[agent].timeout_sec: {timeout!r} is no number of seconds above 0"))
         timeout = None
+    problems += _step_number_faults(file, steps)
     return Task(
         name=name if isinstance(name, str) and name else directory.name,
         directory=directory,
@@ -132,10 +145,11 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         needs_members=_names(needs),
         agent_timeout_s=timeout,
         environment=_table(values, "environment"),
-        verifier_environment=_table(values, "verifier").get("environment"),
-        network_modes=(_network(values), *(_get(values, phase, "network_mode") for phase in ("agent", "verifier"))),
-        users=tuple(_get(values, phase, "user") for phase in ("agent", "verifier")),
-        n_steps=len(steps) if isinstance(steps := values.get("steps"), list) else 0,
+        verifier_environments=tuple(_verifier_environments(directory, values, steps)),
+        network_modes=(_network(values), *(phase.get("network_mode") for phase in phases)),
+        users=tuple(phase.get("user") for phase in phases),
+        steps=tuple(Step(str(step["name"]), _step_timeout(step, timeout)) for step in steps),
+        prior=next(_priors(directory, steps), None),
         has_solution=_has_solution(directory, values),
         problems=tuple(problems),
     )
@@ -148,6 +162,39 @@ def _table(values: dict[str, Any], section: str) -> dict[str, Any]:
 
 def _get(values: dict[str, Any], section: str, key: str) -> Any:
     return _table(values, section).get(key)
+
+
+def _steps(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """The steps that have a name; what is wrong with the others is Harbor's to say."""
+    listed = values.get("steps")
+    return [s for s in listed if isinstance(s, dict) and s.get("name")] if isinstance(listed, list) else []
+
+
+def _step_timeout(step: dict[str, Any], of_task: float | None) -> float | None:
+    own = _get(step, "agent", "timeout_sec")
+    return own if _is_above_0(own) else of_task
+
+
+def _step_number_faults(file: str, steps: Sequence[dict[str, Any]]) -> Iterator[Problem]:
+    for index, step in enumerate(steps):
+        own = _get(step, "agent", "timeout_sec")
+        if own is not None and not _is_above_0(own):
+            yield Problem(file, f"steps[{index}].agent.timeout_sec: {own!r} is no number of seconds above 0")
+
+
+def _verifier_environments(
+    directory: Path, values: dict[str, Any], steps: Sequence[dict[str, Any]]
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for part, place in ((values, directory), *((step, directory / "steps" / str(step["name"])) for step in steps)):
+        if environment := _table(_table(part, "verifier"), "environment"):
+            yield place / "tests", environment
+
+
+def _priors(directory: Path, steps: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Where Harbor looks for a conversation to go on with: beside the first instruction."""
+    file = Path("steps", str(steps[0]["name"]), "trajectory.json") if steps else Path("trajectory.json")
+    if (directory / file).is_file():
+        yield str(file)
 
 
 def _name_faults(file: str, name: Any, buzz: bool) -> Iterator[Problem]:
@@ -178,13 +225,27 @@ def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterat
     """What makes Harbor leave a directory out without a word (HARBOR.md section 2.1)."""
     if not (directory / "environment").is_dir() and not _get(values, "environment", "docker_image"):
         yield Problem(str(shown), "has neither an environment/ directory nor [environment].docker_image")
+    own_image = _table(_table(values, "verifier"), "environment").get("docker_image")
+    judged = own_image or any((directory / "tests" / name).is_file() for name in VERIFIERS)
     if values.get("steps"):
+        for step in _steps(values):
+            yield from _step_file_faults(Path("steps", str(step["name"])), directory, shown, step, judged=bool(judged))
         return
     if not (directory / "instruction.md").is_file():
         yield Problem(str(shown), "has no instruction.md")
-    own_image = _table(_table(values, "verifier"), "environment").get("docker_image")
-    if not own_image and not any((directory / "tests" / name).is_file() for name in VERIFIERS):
+    if not judged:
         yield Problem(str(shown), "has no tests/test.sh")
+
+
+def _step_file_faults(
+    place: Path, directory: Path, shown: Path, step: dict[str, Any], *, judged: bool
+) -> Iterator[Problem]:
+    """The same of a step: it has its own instruction, and its own verifier or the task's."""
+    if not (directory / place / "instruction.md").is_file():
+        yield Problem(str(shown), f"has no {place}/instruction.md")
+    own_image = _table(_table(step, "verifier"), "environment").get("docker_image")
+    if not judged and not own_image and not any((directory / place / "tests" / name).is_file() for name in VERIFIERS):
+        yield Problem(str(shown), f"has no {place}/tests/test.sh, nor a tests/test.sh for all steps")
 
 
 def _user_faults(directory: Path) -> tuple[Problem, ...]:

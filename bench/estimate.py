@@ -53,7 +53,17 @@ def _job_wall_s(plan: Plan, job: JobPlan) -> float:
 
 def trial_limit_s(plan: Plan, task: Task | None) -> float:
     """The longest that one trial's agent can take: the condition's time, or less where the task gives less."""
-    own = task_timeout_s(plan.extras.config, {"agent": {"timeout_sec": task.agent_timeout_s if task else None}})
+    own = [step.agent_timeout_s for step in task.steps] if task else []
+    limits = [_limit_s(plan, limit) for limit in own or [task.agent_timeout_s if task else None]]
+    if plan.agent or plan.condition.timeout_seconds is None:
+        return sum(limits)
+    # The manifest's time is one for all steps of a task.
+    return min(sum(limits), plan.condition.timeout_seconds + len(limits) * RESERVE_S)
+
+
+def _limit_s(plan: Plan, agent_timeout_s: float | None) -> float:
+    """The longest that the agent can take for a task, or for one step of it."""
+    own = task_timeout_s(plan.extras.config, {"agent": {"timeout_sec": agent_timeout_s}})
     if plan.agent:
         return math.inf if own is None else own
     limit = work_limit(trial_budget_s=plan.condition.timeout_seconds, task_timeout_s=own)

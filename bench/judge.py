@@ -13,6 +13,7 @@ from typing import Any
 from bench.errors import BuzzbenchError
 
 JUDGE = Path("tests", "judge.py")
+"""Below a task's directory, or below that of a step, which comes first: Harbor lays a step's tests over the task's."""
 
 
 class JudgeError(BuzzbenchError):
@@ -23,14 +24,16 @@ class JudgeError(BuzzbenchError):
         self.path = path
 
 
-def host_checks(task_dir: Path, evidence: dict[str, Any]) -> Mapping[str, bool] | None:
-    """What the task's judge says of the evidence, as {check: holds}; None where the task has no judge.
+def host_checks(task_dir: Path, evidence: dict[str, Any], step: str | None = None) -> Mapping[str, bool] | None:
+    """What the judge of the task, or of its step, says of the evidence: {check: holds}; None where there is no judge.
 
     The source is compiled and run in a namespace of its own: no search path is changed, no bytecode written.
     It runs with the caller's rights, so call this only for tasks of the project's own `buzz-dataset/`.
     Raises JudgeError.
     """
     path = task_dir / JUDGE
+    if step is not None and (of_step := task_dir / "steps" / step / JUDGE).is_file():
+        path = of_step
     try:
         source = path.read_bytes()
     except FileNotFoundError:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,9 +32,6 @@ LABEL_OF_EXCEPTION = {
     "MemoryLimitExceededError": "environment_lost",
 }
 """What the agents can bring about once they have control: a label, never an excuse."""
-
-PROVED_EXCEPTIONS = ("CancelledError", "HealthcheckError")
-"""Harbor's exceptions that are nobody's doing in the trial: of several steps' exceptions they are told first."""
 
 SCRIPT_FAULTS = frozenset({"script_mismatch", "script_exhausted", "replay_miss"})
 """Faults that are labels, too: they say that a rehearsal's script, or a replay's cassette, has to be looked at."""
@@ -65,6 +62,8 @@ class Facts:
     fault: Fault | None = None
     labels: tuple[str, ...] = ()
     agents_had_control: bool = False
+    set_up_after_control: bool = False
+    """Of a step of a task: whether the agents had control before Harbor made it ready."""
     cancelled: bool = False
     host_checks: Mapping[str, bool] | None = None
     verifier_checks: Mapping[str, bool] | None = None
@@ -90,7 +89,7 @@ def classify(facts: Facts) -> Outcome:
     if facts.fault is not None and facts.fault.kind in SCRIPT_FAULTS:
         labels.append(facts.fault.kind)
 
-    unscored = _proved_cause(facts)
+    unscored = proved_cause(facts)
     if unscored is not None:
         return Outcome("unscored", None, unscored, _unique(labels))
 
@@ -120,12 +119,13 @@ def classify(facts: Facts) -> Outcome:
     return Outcome("failed", 0.0, f"no reward: {_exception(facts)}", _unique(labels))
 
 
-def _proved_cause(facts: Facts) -> str | None:
+def proved_cause(facts: Facts) -> str | None:
+    """What is proved from the host's side to have ended the trial, or to have kept it from being judged."""
     if facts.fault is not None:
         return f"{facts.fault.kind}: {facts.fault.reason}"
     if facts.cancelled or facts.exception_type == "CancelledError":
         return "cancelled"
-    if facts.exception_type == "HealthcheckError":
+    if facts.exception_type == "HealthcheckError" and not facts.set_up_after_control:
         return facts.exception_message or "the infrastructure failed"
     if not facts.agents_had_control:
         return f"never started: {_exception(facts)}" if facts.exception_type else "never started"
@@ -188,24 +188,20 @@ def facts_from(
 ) -> Facts:
     """Facts from a trial's parsed result.json and checks.json. What is missing or of another shape counts as absent.
 
-    A task of several steps has its facts in each of them (`step_results`, HARBOR.md section 4): they count together.
+    `result` may be one step's of a trial, too, which has the same fields (`bench/stepoutcomes.py`).
     """
-    parts = _parts(result)
-    told = [ours for part in parts if (ours := _mapping(_get(part, "agent_result", "metadata", "buzzbench")))]
-    exceptions = [found for part in parts if (found := _mapping(_get(part, "exception_info")))]
-    exception = next((e for e in exceptions if e.get("exception_type") in PROVED_EXCEPTIONS), None)
-    exception = exception or next(iter(exceptions), {})
+    told = _mapping(_get(result, "agent_result", "metadata", "buzzbench"))
+    exception = _mapping(_get(result, "exception_info"))
     exception_type = exception.get("exception_type")
-    fault = next((found for ours in told if (found := _mapping(ours.get("fault")))), {})
+    fault = _mapping(told.get("fault"))
     rewards = _get(result, "verifier_result", "rewards")
-    control = _had_control(parts, told)
     return Facts(
         exception_type=exception_type if isinstance(exception_type, str) else None,
         exception_message=str(exception.get("exception_message") or ""),
         rewards=rewards if isinstance(rewards, dict) and rewards else None,
         fault=Fault(str(fault.get("kind")), str(fault.get("reason"))) if fault else None,
-        labels=_labels(told, exceptions if control else []),
-        agents_had_control=control,
+        labels=_labels(told),
+        agents_had_control=_had_control(result, told),
         cancelled=exception_type == "CancelledError",
         host_checks=host_checks,
         verifier_checks=_checks(_get(checks, "evidence")),
@@ -214,24 +210,16 @@ def facts_from(
     )
 
 
-def _parts(result: Any) -> list[Any]:
-    """The trial, and each of its steps."""
-    steps = _get(result, "step_results")
-    return [result, *(steps if isinstance(steps, list) else [])]
+def _labels(told: Mapping[str, Any]) -> tuple[str, ...]:
+    given = told.get("labels")
+    return _unique([str(label) for label in given]) if isinstance(given, list) else ()
 
 
-def _labels(told: Sequence[Mapping[str, Any]], exceptions: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    given = [ours.get("labels") for ours in told]
-    labels = [str(label) for listed in given if isinstance(listed, list) for label in listed]
-    known = [LABEL_OF_EXCEPTION.get(str(exception.get("exception_type"))) for exception in exceptions]
-    return _unique(labels + [label for label in known if label])
-
-
-def _had_control(parts: Sequence[Any], told: Sequence[Mapping[str, Any]]) -> bool:
+def _had_control(result: Any, told: Mapping[str, Any]) -> bool:
     """Ours says so by the timing of the step `post`; of another agent, that Harbor ran it at all."""
     if told:
-        return any("post" in _mapping(ours.get("timings")) for ours in told)
-    return any(_get(part, "agent_execution", "started_at") for part in parts)
+        return "post" in _mapping(told.get("timings"))
+    return bool(_get(result, "agent_execution", "started_at"))
 
 
 def _checks(value: Any) -> Mapping[str, bool] | None:

@@ -47,11 +47,13 @@ def deadline_problems(
     from bench.trial.deadline import task_timeout_s, work_limit
 
     for task in tasks if condition.agents else ():
-        timeout_s = task_timeout_s(harbor_config, {"agent": {"timeout_sec": task.agent_timeout_s}})
-        try:
-            work_limit(trial_budget_s=condition.timeout_seconds, task_timeout_s=timeout_s)
-        except InvalidInput as error:
-            yield from (Problem(task.name, found.what, found.fix) for found in error.problems)
+        parts = {f"{task.name}, step {step.name}": step.agent_timeout_s for step in task.steps}
+        for where, own in (parts or {task.name: task.agent_timeout_s}).items():
+            timeout_s = task_timeout_s(harbor_config, {"agent": {"timeout_sec": own}})
+            try:
+                work_limit(trial_budget_s=condition.timeout_seconds, task_timeout_s=timeout_s)
+            except InvalidInput as error:
+                yield from (Problem(where, found.what, found.fix) for found in error.problems)
 
 
 def combination_problems(upload: bool, rehearsal: str | None, gui: bool, stack: str) -> Iterator[Problem]:
@@ -88,18 +90,18 @@ def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Pro
 
 
 def team_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
-    """What Harbor's format allows and a team can't do yet: refused by name, rather than measured as something else."""
-    if not condition.agents:
-        return
-    kinds = {
-        "have several steps, and a team plays one": [task for task in tasks if task.n_steps],
-        "bring MCP servers, which no member is given": [task for task in tasks if task.environment.get("mcp_servers")],
-        "bring skills, which no member is given": [task for task in tasks if task.environment.get("skills_dir")],
-    }
-    for what, bringing in kinds.items():
-        if bringing:
-            names = _listed([task.directory.name for task in bringing])
-            yield Problem("", f"these tasks {what}: {names}", "leave them out with -x")
+    """What Harbor's format allows and no team can do: refused by name, rather than measured as something else."""
+    for task in tasks if condition.agents else ():
+        leave_out = f"leave it out with -x {task.directory.name}"
+        if servers := task.environment.get("mcp_servers"):
+            names = _listed([str(server.get("name")) for server in servers if isinstance(server, dict)])
+            what = (
+                f"[[environment.mcp_servers]]: the task brings {names}, and no member can use a task's MCP server"
+            )
+            yield Problem(shown(task.directory / "task.toml"), what, leave_out)
+        if task.prior:
+            what = "the task begins with a conversation to go on with, and that of one agent is no team's"
+            yield Problem(shown(task.directory / task.prior), what, leave_out)
 
 
 def script_problems(tasks: Sequence[Task], script: str, condition: Condition) -> Iterator[Problem]:
@@ -137,9 +139,8 @@ def sandbox_problems(tasks: Sequence[Task], *, modelless: bool) -> Iterator[Prob
 
     for task in tasks:
         found = refusals(task.directory / "environment", task.environment)
-        if task.verifier_environment is not None:
-            own = refusals(task.directory / "tests", task.verifier_environment)
-            found += [f"has a verifier that {reason}" for reason in own]
+        for context, environment in task.verifier_environments:
+            found += [f"has a verifier that {reason}" for reason in refusals(context, environment)]
         found += [reason for reason in (user_refusal(task.users),) if reason]
         if not modelless and (reason := network_refusal(task.network_modes)):
             found.append(reason)

@@ -19,6 +19,7 @@ from psycopg import sql
 
 from bench.costs import calls_of
 from bench.records import RECEIPTS, JobRecord, TrialRecord, read_job
+from bench.stepoutcomes import step_parts
 
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
 """Harbor's, in result.json, each with `started_at` and `finished_at` (HARBOR.md section 7.3)."""
@@ -30,6 +31,7 @@ NULLABLE = (
     *("model", "request_sha256", "response_sha256", "first_byte_ms", "queue_ms", "retry", "again", "streamed"),
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "tool_calls", "reason"),
     *("cost_usd_micros", "charged_usd_micros", "charged_tokens", "cassette_sha256", "served_model", "served_provider"),
+    "step",
 )
 
 type Row = Mapping[str, Any]
@@ -96,7 +98,7 @@ def _listed(columns: Iterable[str]) -> sql.Composed:
 
 
 def _trial(record: JobRecord, trial: TrialRecord, result: Mapping[str, Any]) -> Row:
-    told = ((result.get("agent_result") or {}).get("metadata") or {}).get("buzzbench") or {}
+    told = (_told_in_steps(result) or [{}])[-1]
     return {
         "job": record.plan.job,
         "trial": trial.trial,
@@ -140,11 +142,24 @@ def _spans(job: str, trial: str, result: Mapping[str, Any]) -> list[Row]:
     """Harbor's phases, and within the agent's one the steps that the agent timed (`timings`, in seconds)."""
     spans = [_span(job, trial, "trial", None, result)] if result else []
     spans += [_span(job, trial, phase, "trial", result.get(phase) or {}) for phase in PHASES]
-    told = ((result.get("agent_result") or {}).get("metadata") or {}).get("buzzbench") or {}
-    for step, seconds in (told.get("timings") or {}).items():
-        times = {"started_at": None, "finished_at": None, "seconds": seconds}
-        spans.append({"job": job, "trial": trial, "name": f"agent.{step}", "parent": "agent_execution", **times})
+    for told in _told_in_steps(result):
+        # Of a task with steps each has its own spans: `step.review.agent.work`.
+        above = f"step.{told['step']['name']}." if told.get("step") else ""
+        for step, seconds in (told.get("timings") or {}).items():
+            times = {"started_at": None, "finished_at": None, "seconds": seconds}
+            name, parent = f"{above}agent.{step}", f"{above}agent_execution"
+            spans.append({"job": job, "trial": trial, "name": name, "parent": parent, **times})
+    for step_name, part in step_parts(result):
+        above = f"step.{step_name}."
+        spans += [_span(job, trial, f"{above}{phase}", "trial", part.get(phase) or {}) for phase in PHASES]
     return [span for span in spans if span["seconds"] is not None]
+
+
+def _told_in_steps(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What our agent said of the trial, or of each of its task's steps."""
+    parts = [result, *(part for _, part in step_parts(result))]
+    told = (((part.get("agent_result") or {}).get("metadata") or {}).get("buzzbench") for part in parts)
+    return [found for found in told if found]
 
 
 def _span(job: str, trial: str, name: str, parent: str | None, times: Mapping[str, Any]) -> Row:

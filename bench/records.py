@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,9 +19,10 @@ from bench import costs, jsonl, planrecord
 from bench.costs import NOTHING, Spend
 from bench.files import sync_directory, write_atomically
 from bench.judge import JudgeError, host_checks
-from bench.outcome import Fault, Outcome, classify, facts_from
+from bench.outcome import Facts, Fault, Outcome, classify, facts_from
 from bench.planrecord import JobPlanRecord
 from bench.settings import ROOT
+from bench.stepoutcomes import StepOutcome, combined, set_up_later, step_parts
 from bench.trial import journal
 from bench.trial.environments import FAULT_FILE
 from bench.trial.journal import JobStopped, Journal
@@ -49,6 +50,8 @@ class TrialRecord:
     spend: Spend = NOTHING
     planned: bool = True
     """Whether its task is one of the plan's."""
+    steps: tuple[StepOutcome, ...] = ()
+    """Of a task with steps: what those are worth that the trial came to."""
 
     @property
     def is_scored(self) -> bool:
@@ -164,21 +167,37 @@ def read_trial(
         task = _task_of(trial_dir, plan)
         return TrialRecord(trial_dir.name, task, Outcome("unscored", None, what), 0.0, spend)
     task = str(result.get("task_name") or _task_of(trial_dir, plan))
-    facts = facts_from(
-        result,
-        checks=_json(trial_dir / "verifier" / "checks.json", most_bytes=LARGEST_CHECKS_BYTES),
-    )
-    if facts.rewards is None:
-        facts = replace(facts, verifier_tail=_verifier_tail(trial_dir))
-    try:
-        facts = replace(facts, host_checks=_host_checks(trial_dir, plan.directories.get(task)))
-    except JudgeError as error:
-        # The task's fault, not the team's: nobody can say what the evidence is worth.
-        facts = replace(facts, fault=facts.fault or Fault("judge", str(error)))
+    task_dir = plan.directories.get(task)
+    facts = _facts(result, trial_dir, task_dir)
     if facts.fault is None and (noted := _json(trial_dir / FAULT_FILE)):
         facts = replace(facts, fault=Fault(str(noted.get("kind")), str(noted.get("reason"))))
+    steps = tuple(_steps(result, trial_dir, task_dir))
+    outcome = combined(result, facts, steps) if steps else classify(facts)
     planned = plan.holds(task, _source_of(result, task))
-    return TrialRecord(trial_dir.name, task, classify(facts), _seconds(result), spend, planned)
+    return TrialRecord(trial_dir.name, task, outcome, _seconds(result), spend, planned, steps)
+
+
+def _steps(result: Mapping[str, Any], trial_dir: Path, task_dir: Path | None) -> Iterator[StepOutcome]:
+    """What each step is worth that the trial came to."""
+    had_control = False
+    for name, part in step_parts(result):
+        facts = _facts(part, trial_dir / "steps" / name, task_dir, name)
+        facts = set_up_later(facts) if had_control else facts
+        had_control = facts.agents_had_control
+        yield StepOutcome(name, classify(facts))
+
+
+def _facts(part: Mapping[str, Any], directory: Path, task_dir: Path | None, step: str | None = None) -> Facts:
+    """What is known of a trial or of its step, whose directory it is, with the host's own verdict."""
+    checks = _json(directory / "verifier" / "checks.json", most_bytes=LARGEST_CHECKS_BYTES)
+    facts = facts_from(part, checks=checks)
+    if facts.rewards is None:
+        facts = replace(facts, verifier_tail=_verifier_tail(directory))
+    try:
+        return replace(facts, host_checks=_host_checks(directory, task_dir, step))
+    except JudgeError as error:
+        # The task's fault, not the team's: nobody can say what the evidence is worth.
+        return replace(facts, fault=facts.fault or Fault("judge", str(error)))
 
 
 def _replaced(book: Journal, spends: Mapping[str, Spend], *, kept: set[str]) -> list[Replaced]:
@@ -233,19 +252,19 @@ def sync(trial_dir: Path) -> None:
     sync_directory(trial_dir)
 
 
-def _host_checks(trial_dir: Path, task_dir: Path | None) -> Mapping[str, bool] | None:
+def _host_checks(directory: Path, task_dir: Path | None, step: str | None) -> Mapping[str, bool] | None:
     """The host's verdict on its own copy of the evidence, judged once and kept beside it."""
-    kept = _json(trial_dir / CHECKS)
+    kept = _json(directory / CHECKS)
     if kept is not None:
         return {str(name): bool(held) for name, held in kept.items()}
-    evidence = _json(trial_dir / EVIDENCE)
+    evidence = _json(directory / EVIDENCE)
     if evidence is None or task_dir is None or not task_dir.is_relative_to(ROOT / "buzz-dataset"):
         return None
-    checks = host_checks(task_dir, evidence)
+    checks = host_checks(task_dir, evidence, step)
     if checks is not None:
         # On a full or a read-only disk it is given anew each time.
         with contextlib.suppress(OSError):
-            write_atomically(trial_dir / CHECKS, json.dumps(dict(checks), indent=2) + "\n")
+            write_atomically(directory / CHECKS, json.dumps(dict(checks), indent=2) + "\n")
     return checks
 
 
@@ -260,11 +279,9 @@ def _json(path: Path, *, most_bytes: int | None = None) -> dict[str, Any] | None
     return value if isinstance(value, dict) else None
 
 
-def _verifier_tail(trial_dir: Path) -> str:
-    """The end of what the verifier printed; of a task with steps, the last one's."""
-    name = Path("verifier", "test-stdout.txt")
-    of_steps = sorted(trial_dir.glob(str(Path("steps", "*", name))), key=lambda path: path.stat().st_mtime)
-    path = of_steps[-1] if of_steps else trial_dir / name
+def _verifier_tail(directory: Path) -> str:
+    """The end of what the verifier printed."""
+    path = directory / "verifier" / "test-stdout.txt"
     if not path.is_file():
         return ""
     with path.open("rb") as file:

@@ -101,6 +101,11 @@ def _trial_json(trial: TrialRecord) -> dict[str, Any]:
         "labels": list(trial.outcome.labels),
         "reward": trial.outcome.reward,
         "seconds": round(trial.seconds, 3),
+        "steps": [
+            {"name": step.name, "outcome": step.outcome.outcome, "reason": step.outcome.reason}
+            | {"labels": list(step.outcome.labels), "reward": step.outcome.reward}
+            for step in trial.steps
+        ],
     } | _spend_json(trial.spend)
 
 

@@ -125,7 +125,9 @@ def _told(trial: TrialRecord) -> str:
     outcome = trial.outcome
     labels = [label for label in outcome.labels if not outcome.reason.startswith(f"{label}: ")]
     shown = f" [{', '.join(labels)}]" if labels else ""
-    return f"{trial.trial}: {outcome.outcome}{shown} {outcome.reason}".rstrip()
+    steps = ", ".join(f"{step.name} {step.outcome.outcome}" for step in trial.steps)
+    of_steps = f" (steps: {steps})" if steps else ""
+    return f"{trial.trial}: {outcome.outcome}{shown} {outcome.reason}".rstrip() + of_steps
 
 
 def _replaced(job: JobRecord) -> Iterator[str]:

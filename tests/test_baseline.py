@@ -72,6 +72,7 @@ def test_a_solution_of_each_step_is_one_too(home: Project) -> None:
     for step in ("one", "two"):
         (task / "steps" / step / "solution").mkdir(parents=True)
         (task / "steps" / step / "solution/solve.sh").write_text("true\n")
+        (task / "steps" / step / "instruction.md").write_text(step)
     assert baseline(home, "oracle", include=("steps",)).agent == "oracle"
     (task / "steps/two/solution/solve.sh").unlink()
     with pytest.raises(InvalidInput, match=r"no solution/solve\.sh in steps"):

@@ -11,6 +11,8 @@ import pytest
 from bench.estimate import summary, wall_s
 from tests.planning import Project, project
 
+STEPS = {"one": 40, "two": 60}
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Project:
@@ -43,6 +45,18 @@ def test_the_longest_schedule_is_bounded_by_rounds_and_by_slots(home: Project) -
     assert wall_s(both) == 308
     many = home.plan(include=("long",), attempts="10", n_concurrent="4")
     assert wall_s(many) == 3 * 308
+
+
+def test_the_steps_of_a_task_take_their_time_one_after_the_other(home: Project) -> None:
+    steps = "".join(f'[[steps]]\nname = "{name}"\n[steps.agent]\ntimeout_sec = {t}\n' for name, t in STEPS.items())
+    task = home.task("steps", more=steps)
+    for name in STEPS:
+        (task / "steps" / name).mkdir(parents=True)
+        (task / "steps" / name / "instruction.md").write_text(name)
+    assert wall_s(home.plan(include=("steps",), attempts="1")) == 40 + 60
+    # The manifest's 300 s are for all steps together.
+    (task / "task.toml").write_text((task / "task.toml").read_text().replace("= 60", "= 600"))
+    assert wall_s(home.plan(include=("steps",), attempts="1")) == 300 + 2 * 8
 
 
 def test_a_task_without_a_limit_has_none_with_a_baseline(home: Project) -> None:

@@ -176,7 +176,7 @@ def test_facts_are_read_from_a_trials_result() -> None:
         exception_message="too late",
         rewards={"reward": 1.0},
         fault=Fault("budget", "over"),
-        labels=("relay_restarted", "agent_timeout"),
+        labels=("relay_restarted",),
         agents_had_control=True,
         host_checks={"a": True},
         verifier_checks={"a": True},
@@ -197,33 +197,3 @@ def test_control_began_with_the_task_not_with_the_run() -> None:
     unposted = {**RESULT, "agent_result": {"metadata": {"buzzbench": {"timings": {"connect": 0.1}}}}}
     assert not facts_from(unposted).agents_had_control
     assert facts_from({**RESULT, "agent_result": {}}).agents_had_control
-
-
-def step(**more: Any) -> dict[str, Any]:
-    """One step of a multi-step trial's result.json."""
-    told = {"labels": more.pop("labels", []), "fault": more.pop("fault", None), "timings": {"post": 0.1}}
-    return {"agent_result": {"metadata": {"buzzbench": told}}, "exception_info": more.pop("exception", None), **more}
-
-
-def test_the_steps_of_a_trial_count_together() -> None:
-    late = {"exception_type": "AgentTimeoutError", "exception_message": "step 1"}
-    result = {
-        "verifier_result": {"rewards": {"reward": 1.0}},
-        "step_results": [step(labels=["silent_turns"], exception=late), step(labels=["budget"])],
-    }
-    facts = facts_from(result)
-    assert facts.agents_had_control
-    assert facts.labels == ("silent_turns", "budget", "agent_timeout")
-    assert classify(facts).outcome == "passed"
-
-
-def test_a_fault_of_one_step_leaves_the_trial_without_a_score() -> None:
-    gone = {"exception_type": "HealthcheckError", "exception_message": "relay_gone: …"}
-    late = {"exception_type": "AgentTimeoutError", "exception_message": "late"}
-    result: dict[str, Any] = {
-        "verifier_result": {"rewards": {"reward": 1.0}},
-        "step_results": [step(exception=late), step(fault={"kind": "relay_gone", "reason": "…"}, exception=gone)],
-    }
-    assert classify(facts_from(result)) == Outcome("unscored", None, "relay_gone: …", ("agent_timeout",))
-    del result["step_results"][1]["agent_result"]
-    assert classify(facts_from(result)).outcome == "unscored"

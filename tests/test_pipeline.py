@@ -46,30 +46,37 @@ def test_every_task_passes_with_its_good_script(rehearsed: Path) -> None:
 
 def test_the_evidence_is_signed_and_complete(rehearsed: Path) -> None:
     for trial in records.read_job(rehearsed).trials:
-        evidence = json.loads((rehearsed / trial.trial / records.EVIDENCE).read_text())
-        assert evidence["events"]
-        assert all(verified(event) for event in evidence["events"])
-        kinds = {event["kind"] for event in evidence["events"]}
-        assert {9, 9007, 9000} <= kinds
-        done = [m for m in evidence["messages"] if m["text"].startswith("DONE:") and m["author"] == "orch"]
-        assert len(done) == 1
+        directory = rehearsed / trial.trial
+        parts = [directory / "steps" / step.name for step in trial.steps] or [directory]
+        for number, part in enumerate(parts, 1):
+            evidence = json.loads((part / records.EVIDENCE).read_text())
+            assert evidence["events"]
+            assert all(verified(event) for event in evidence["events"])
+            kinds = {event["kind"] for event in evidence["events"]}
+            assert {9, 9007, 9000} <= kinds
+            done = [m for m in evidence["messages"] if m["text"].startswith("DONE:") and m["author"] == "orch"]
+            assert len(done) == number
 
 
 def test_receipts_tokens_and_harbors_own_numbers_agree(rehearsed: Path) -> None:
     for trial in records.read_job(rehearsed).trials:
-        result = json.loads((rehearsed / trial.trial / "result.json").read_text())["agent_result"]
+        result = json.loads((rehearsed / trial.trial / "result.json").read_text())
+        told = [part["agent_result"] for part in (result["step_results"] or [result])]
+        counted = {name: sum(part[f"n_{name}_tokens"] for part in told) for name in ("input", "cache", "output")}
         spend = trial.spend
         assert spend.calls > 0
         assert spend.unknown_calls == 0
-        assert result["n_input_tokens"] == spend.input_tokens + spend.cache_read_tokens + spend.cache_write_tokens
-        assert result["n_cache_tokens"] == spend.cache_read_tokens
-        assert result["n_output_tokens"] == spend.output_tokens
+        assert counted["input"] == spend.input_tokens + spend.cache_read_tokens + spend.cache_write_tokens
+        assert counted["cache"] == spend.cache_read_tokens
+        assert counted["output"] == spend.output_tokens
 
 
 def test_trajectories_are_valid_and_hold_every_member(rehearsed: Path) -> None:
     from harbor.utils.trajectory_validator import TrajectoryValidator
 
-    for path in rehearsed.glob("*/agent/trajectory.json"):
+    paths = [*rehearsed.glob("*/agent/trajectory.json"), *rehearsed.glob("*/steps/*/agent/trajectory.json")]
+    assert len(paths) > len(records.read_job(rehearsed).trials)
+    for path in paths:
         validator = TrajectoryValidator()
         assert validator.validate(path), validator.get_errors()
         assert json.loads(path.read_text())["subagent_trajectories"]

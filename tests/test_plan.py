@@ -391,18 +391,57 @@ def test_planning_imports_nothing_that_is_slow() -> None:
     assert ran.stdout == "[]\n"
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ('[[steps]]\nname = "one"\n', "these tasks have several steps, and a team plays one: odd"),
-        (
-            '[[environment.mcp_servers]]\nname = "m"\ntransport = "sse"\nurl = "http://localhost/"\n',
-            "these tasks bring MCP servers, which no member is given: odd",
-        ),
-        ('[environment]\nskills_dir = "/skills"\n', "these tasks bring skills, which no member is given: odd"),
-    ],
-)
-def test_what_a_team_cannot_do_yet_is_refused_by_name(both: Project, more: str, said: str) -> None:
-    both.task("odd", more=more)
-    assert f"{said}; leave them out with -x" in refused(both)
+def test_mcp_servers_of_a_task_are_refused_by_name(both: Project) -> None:
+    both.task("odd", more='[[environment.mcp_servers]]\nname = "m"\ntransport = "sse"\nurl = "http://localhost/"\n')
+    said = refused(both)
+    assert "odd/task.toml: [[environment.mcp_servers]]: the task brings m, and no member can use a task's MCP" in said
+    assert "leave it out with -x odd" in said
     assert both.plan(exclude=("odd",)).rehearsal == "good"
+
+
+def test_a_conversation_that_a_task_begins_with_is_refused_by_name(both: Project) -> None:
+    (both.task("odd") / "trajectory.json").write_text("{}")
+    said = refused(both)
+    assert "odd/trajectory.json: the task begins with a conversation to go on with" in said
+    assert "leave it out with -x odd" in said
+
+
+def test_a_task_with_skills_is_planned(both: Project) -> None:
+    both.task("odd", more='[environment]\nskills_dir = "/skills"\n')
+    assert both.plan(include=("odd",)).rehearsal == "good"
+
+
+def in_steps(home: Project, more: str = "", **timeouts: int) -> Path:
+    """A task whose steps have these timeouts."""
+    steps = "".join(f'[[steps]]\nname = "{s}"\n[steps.agent]\ntimeout_sec = {t}\n' for s, t in timeouts.items())
+    task = home.task("odd", more=steps + more)
+    (task / "instruction.md").unlink()
+    for step in timeouts:
+        (task / "steps" / step).mkdir(parents=True)
+        (task / "steps" / step / "instruction.md").write_text(step)
+    return task
+
+
+def test_a_task_in_steps_is_planned(both: Project) -> None:
+    in_steps(both, one=100, two=200)
+    plan = both.plan(include=("odd",))
+    assert [(step.name, step.agent_timeout_s) for step in plan.jobs[0].tasks[0].steps] == [("one", 100), ("two", 200)]
+
+
+def test_a_step_without_its_files_is_refused_with_each_of_them(both: Project) -> None:
+    task = in_steps(both, one=100, two=200)
+    (task / "steps" / "two" / "instruction.md").unlink()
+    (task / "tests" / "test.sh").unlink()
+    said = refused(both)
+    assert "odd: has no steps/two/instruction.md" in said
+    assert "odd: has no steps/one/tests/test.sh, nor a tests/test.sh for all steps" in said
+
+
+def test_a_step_that_leaves_no_time_is_refused_by_its_name(both: Project) -> None:
+    in_steps(both, one=100, two=8)
+    assert "odd, step two: no time is left for work: the task's agent timeout is 8 s" in refused(both)
+
+
+def test_a_step_with_a_timeout_that_is_none_is_refused(both: Project) -> None:
+    in_steps(both, one=100, two=-3)
+    assert "steps[1].agent.timeout_sec: -3 is no number of seconds above 0" in refused(both)

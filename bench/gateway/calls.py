@@ -108,7 +108,7 @@ async def _turn(call: Call) -> None:
     """Return when a call may go out to the endpoint. Raises Refused where none may, or its token died meanwhile."""
     principal, is_held = call.principal, call.attempt.number > 0
     while True:
-        if is_held and not principal.alive:
+        if is_held and (principal.rests or not principal.alive):
             principal.tally.held_calls += 1
         check_alive(principal)
         _check_standing(principal)

@@ -83,6 +83,18 @@ class Lease:
         """
         return _usage(await self._ask("revoke", trial=trial, agent=agent, grace_s=grace_s), "usage")
 
+    async def step(self, trial: str, name: str) -> None:
+        """A step of the trial's task begins: its agents may call (again), and their receipts name it."""
+        await self._ask("step", trial=trial, step=name)
+
+    async def rest(self, trial: str, *, grace_s: float, cut: bool) -> dict[str, AgentUsage]:
+        """The step has ended: no call goes out until the next begins. Returns the trial's usage so far.
+
+        Calls under way may end within `grace_s` seconds. Then `cut` cuts them, which is right where nobody hears
+        their answers any more; else they end when they end.
+        """
+        return _usage(await self._ask("rest", trial=trial, grace_s=grace_s, cut=cut), "usage")
+
     async def usage(self, trial: str) -> dict[str, AgentUsage]:
         """The usage of the trial's agents so far, by name."""
         return _usage(await self._ask("usage", trial=trial), "agents")

@@ -113,6 +113,12 @@ class _Connection:
                 ended = self._registered().of_trial(fields["trial"], fields["agent"])
                 await asyncio.gather(*(p.end(float(fields.get("grace_s", 0))) for p in ended))
                 return {"usage": _usage(ended)}
+            case "step":
+                self._registered().enter(fields["trial"], str(fields["step"]))
+                return {}
+            case "rest":
+                grace_s, cut = float(fields["grace_s"]), bool(fields["cut"])
+                return {"usage": _usage(await self._registered().rest(fields["trial"], grace_s, cut=cut))}
             case "usage":
                 return {"agents": _usage(self._registered().of_trial(fields["trial"]))}
             case _:

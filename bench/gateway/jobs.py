@@ -102,7 +102,8 @@ class Principal:
         """Where the calls are recorded, if they are."""
         self.alive = True
         self.open: set[OpenCall] = set()
-        self._told: set[FaultKind] = set()
+        self.told: set[FaultKind] = set()
+        """What the job was told of it in this step of its trial's task."""
 
     @property
     def wires(self) -> tuple[Wire, ...]:
@@ -123,17 +124,26 @@ class Principal:
 
     def tell(self, kind: FaultKind, reason: str) -> None:
         """Send the job a notice, once for each kind."""
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self.told:
+            self.told.add(kind)
             self.job.notify(Notice(kind, reason, self.issue.trial, self.issue.agent))
+
+    @property
+    def rests(self) -> bool:
+        """Whether its trial is between two steps of its task."""
+        return self.issue.trial in self.job.resting
 
     async def end(self, grace_s: float) -> None:
         """Kill the token; calls under way may end within the grace, then they are cut and booked."""
         self.alive = False
         self.job.wake()
+        await self.finish(grace_s, cut=True)
+
+    async def finish(self, grace_s: float, *, cut: bool) -> None:
+        """Wait for calls under way, for so long at most; with `cut` none of them is left."""
         if self.open and grace_s > 0:
             await asyncio.wait([asyncio.ensure_future(call.wait()) for call in self.open], timeout=grace_s)
-        for call in tuple(self.open):
+        for call in tuple(self.open) if cut else ():
             call.cut()
             await call.wait()
 
@@ -157,6 +167,10 @@ class Job:
         self.standing = Standing(registration.patience, self._tell)
         self.ledger = Ledger(registration.job, registration.budget, charged(Path(registration.receipts)))
         self.principals: list[Principal] = []
+        self.steps: dict[str, str] = {}
+        """At which step of its task a trial is, by trial; a task without steps is in neither of these two."""
+        self.resting: set[str] = set()
+        """The trials that are between two steps: their agents make no call."""
         self.ending: asyncio.Task[None] | None = None
         self._is_over_budget = False
         self._settled = asyncio.Event()
@@ -164,6 +178,21 @@ class Job:
     def of_trial(self, trial: str, agent: str | None = None) -> list[Principal]:
         """The trial's principals, or those of one agent: one for each token that was issued."""
         return [p for p in self.principals if p.issue.trial == trial and agent in (None, p.issue.agent)]
+
+    def enter(self, trial: str, step: str) -> None:
+        """A step of the trial's task begins: its agents may call, and their receipts name it."""
+        self.steps[trial] = step
+        self.resting.discard(trial)
+        for principal in self.of_trial(trial):
+            principal.told.clear()
+
+    async def rest(self, trial: str, grace_s: float, *, cut: bool) -> list[Principal]:
+        """The step has ended: no call goes out until the next one. Waits for those under way as `Principal.finish`."""
+        self.resting.add(trial)
+        self.wake()
+        resting = self.of_trial(trial)
+        await asyncio.gather(*(principal.finish(grace_s, cut=cut) for principal in resting))
+        return resting
 
     def settle(self, reservation: Reservation, charge: Amount) -> None:
         """Book a call's charge, and let those look again who wait for room in a budget."""

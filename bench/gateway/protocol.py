@@ -7,7 +7,7 @@ no repr.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from bench.condition import Limits
@@ -138,6 +138,12 @@ class AgentUsage:
     unknown_calls: int = 0
     refused_calls: int = 0
     held_calls: int = 0
+
+    def since(self, before: AgentUsage) -> AgentUsage:
+        """What was used after an earlier count of the same agent."""
+        now, then = asdict(self), asdict(before)
+        left: dict[str, Any] = {n: None if used is None else used - (then[n] or 0) for n, used in now.items()}
+        return AgentUsage(**left)
 
 
 @dataclass(frozen=True)

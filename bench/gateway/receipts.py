@@ -33,8 +33,8 @@ class Receipt:
 
     All times count from `started_at`; `queue_ms` of them passed before the attempt went out: it waited for room in a
     budget, or for the end of the upstream's trouble. `retry` is 0 for a call's first attempt; `again` says that another
-    one follows. `served_model` and
-    `served_provider` are who the answer says it is from. The digests are of what the client sent and the upstream sent.
+    one follows. `served_model` and `served_provider` are who the answer says it is from. `step` is the step of the
+    trial's task in which the call came. The digests are of what the client sent and the upstream sent.
     """
 
     call_id: str
@@ -71,6 +71,7 @@ class Receipt:
     streamed: bool = False
     served_model: str | None = None
     served_provider: str | None = None
+    step: str | None = None
 
 
 class Journal:

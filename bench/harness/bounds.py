@@ -104,6 +104,13 @@ class Conduct:
         if not self._running:
             self._quiet_since = self.clock()
 
+    def next_step(self) -> None:
+        """A further step of the task begins: turns under way were broken off, and courtesies and silence count anew."""
+        self._running.clear()
+        self._silent.clear()
+        self._acks = 0
+        self._quiet_since = None
+
     @property
     def silent_turns(self) -> int:
         """Turns of mentioned agents that published nothing, and that no later turn of the agent made good (case 27)."""

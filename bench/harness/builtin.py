@@ -21,8 +21,8 @@ from bench.harness.talk import Call, Item, Reply, Result, Said, Tool
 from bench.harness.tools import Toolbox
 from bench.prices import Tokens
 
-UNFINISHED = "(the trial ended meanwhile)"
-"""The result, in a trajectory, of a call that was under way or still to come."""
+UNFINISHED = "(the work was ended before this was done)"
+"""The result of a call that was under way, or still to come, when the trial or a step of its task ended."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,11 @@ class BuiltinAgent:
         self._fixed_chars = len(mind.system) + len(json.dumps(schemas))
 
     async def run(self) -> None:
-        """Work until `done` was said, else until cancelled.
+        """Work until `done` was said, else until cancelled. Called again, it goes on with the same conversation.
 
         Raises TeamEnded, ModelFailed, GatewayUnreachable and RelayGone.
         """
+        self._toolbox.done = False
         while not self._toolbox.done:
             batch = await self._inbox.batch()
             self._conduct.begin_turn(self.name)
@@ -104,16 +105,16 @@ class BuiltinAgent:
             self._on_tokens(reply.tokens)
             self._conversation.append(reply)
             results = await self._carry_out(at, reply)
-            if not results:
-                return
-            self._conversation.append(tuple(results))
-            if self._toolbox.done:
+            if not results or self._toolbox.done:
                 return
             # A model whose answers take no time must not keep the others from being heard.
             await asyncio.sleep(0)
 
     async def _carry_out(self, at: str, reply: Reply) -> list[Result]:
-        """Results of all calls, in their order. What was done stays in `steps` also when the trial ends meanwhile."""
+        """Results of all calls, in their order. What was done stays known when the work is ended meanwhile.
+
+        A conversation that goes on later must have a result for each call: models are sent nothing else.
+        """
         results: list[Result] = []
         try:
             for call in reply.calls:
@@ -122,6 +123,8 @@ class BuiltinAgent:
             unfinished = [Result(call.id, UNFINISHED, is_error=True) for call in reply.calls[len(results) :]]
             uses = tuple(map(Use, reply.calls, [*results, *unfinished]))
             self.steps.append(Step(at, reply.text, reply.reasoning, uses, reply.tokens))
+            if uses:
+                self._conversation.append(tuple(use.result for use in uses))
         return results
 
     def _make_room(self) -> None:

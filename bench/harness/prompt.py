@@ -21,9 +21,12 @@ NUDGE = (
 """Said once in a trial to the orchestrator of a team that fell silent (public case 27)."""
 
 
-def system(agent: Agent, team: Sequence[Agent], directory: Directory, *, user: str, workdir: str | None) -> str:
-    """The system prompt: the condition's own texts, then what this trial adds to them."""
-    parts = [agent.prompt, agent.persona or "", *agent.skills, _situation(agent, team, directory, user, workdir)]
+def system(
+    agent: Agent, team: Sequence[Agent], directory: Directory, *, user: str, workdir: str | None, task_skills: str = ""
+) -> str:
+    """The system prompt: the condition's own texts, then what the task and this trial add to them."""
+    situation = _situation(agent, team, directory, user, workdir)
+    parts = [agent.prompt, agent.persona or "", *agent.skills, task_skills, situation]
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 

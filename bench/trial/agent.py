@@ -1,11 +1,13 @@
 """Harbor's agent: `bench.trial.agent:TeamAgent` stands for a whole team (row R1).
 
-What the team did is judged by the task's verifier, so `run` returns normally for every end of the team's own doing.
-Faults of the infrastructure are raised as HealthcheckError: Harbor neither grades nor scores those (HARBOR.md 7.5).
+Harbor makes one for each trial, and runs it once, or once for each step of the task. What the team did is judged by
+the task's verifier, so `run` returns normally for every end of the team's own doing. Faults of the infrastructure are
+raised as HealthcheckError: Harbor neither grades nor scores those (HARBOR.md 7.5).
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import tomllib
@@ -23,13 +25,14 @@ from bench import __version__, settings
 from bench.condition import REAL_HARNESSES
 from bench.docker import marks
 from bench.errors import InvalidInput
+from bench.harness import taskskills
 from bench.stack.paths import make_door_dir
-from bench.trial import journal, provisioner
+from bench.trial import journal, provisioner, steps
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit
 from bench.trial.ends import End, of_error
 from bench.trial.environments import Watched, check_usable
-from bench.trial.play import Play, Task
+from bench.trial.play import Act, Play, Task
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
 from bench.trial.stage import Stage
@@ -43,7 +46,7 @@ from bench.useranswers import load as load_answers
 class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
     """A team of a condition. Its options are Terms (ARCHITECTURE, "Harbor")."""
 
-    capabilities = AgentCapabilities(atif=True)
+    capabilities = AgentCapabilities(atif=True, skills=True)
 
     def __init__(
         self,
@@ -68,6 +71,8 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
             }
         )
         self._programs: dict[str, Any] | None = None
+        self._runs = 0
+        self._play: tuple[Play, Watched] | None = None
 
     @staticmethod
     def name() -> str:
@@ -113,57 +118,67 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         return provenance(found.directory, found.sha256)
 
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
-        """Play the trial. Raises HealthcheckError where it can't be judged."""
+        """Play the trial, or the next step of its task. Raises HealthcheckError where it can't be judged."""
         timings = Timings()
-        job_dir = self.logs_dir.parent.parent
-        task_dir = environment.environment_dir.parent
-        if not provisioner.given_run_dir():
+        job_dir, task_dir = self.logs_dir.parent.parent, environment.environment_dir.parent
+        if not self._runs and not provisioner.given_run_dir():
             # In a job of ours the parent's hook has written it, before Harbor started the environment.
-            name = self.logs_dir.parent.name
-            path = job_dir / journal.FILE_NAME
-            journal.attempt_started(path, trial=name, task=_task_name(task_dir), at=datetime.now(UTC))
+            path, trial = job_dir / journal.FILE_NAME, self.logs_dir.parent.name
+            journal.attempt_started(path, trial=trial, task=_task_name(task_dir), at=datetime.now(UTC))
         try:
-            task = self._task(instruction, task_dir)
-            with timings.step("environment"):
-                await check_usable(environment)
-            with timings.step("session"):
-                session = await sessions.of(job_dir, self._terms)
+            act = self._act(instruction, task_dir)
+            if self._play is None:
+                self._play = await self._open(environment, task_dir, timings)
         except Exception as error:
             end = of_error(error)
             context.metadata = unstarted(self._terms, end, timings)
             raise HealthcheckError(_message(end)) from error
-        watched = Watched(environment)
-        stage = Stage(session, watched, self.logs_dir, self.version(), self.logger)
-        report = Report(context, session.condition, self._terms, timings)
+        play, watched = self._play
+        session = play.session
+        report = Report(context, session.condition, self._terms, timings, act.step, play.used)
         if self._programs:
             report.programs(self._programs)
-        end = await Play(stage, task, report, timings).run()
+        end = await play.perform(act, report, timings)
         if watched.gone and end.fault is None:
             end = of_error(watched.gone)
             report.end(end)
+            await play.close()
         if end.fault is not None:
             await self._after_fault(end, job_dir, session)
             raise HealthcheckError(_message(end))
+
+    async def _open(self, environment: BaseEnvironment, task_dir: Path, timings: Timings) -> tuple[Play, Watched]:
+        """The trial's play, before its first act. Raises what stands in its way."""
+        script = _script(task_dir, self._terms.rehearsal) if self._terms.rehearsal else None
+        task = Task(_task_name(task_dir), script, _answers(task_dir))
+        with timings.step("environment"):
+            await check_usable(environment)
+        with timings.step("session"):
+            session = await sessions.of(self.logs_dir.parent.parent, self._terms)
+        watched, has_steps = Watched(environment), bool(steps.of_task(_definition(task_dir)))
+        skills = taskskills.told(await taskskills.read(watched, self.skills_dir)) if self.skills_dir else ""
+        play = Play(Stage(session, watched, self.logs_dir, self.version(), self.logger, has_steps, skills), task)
+        if has_steps:
+            # Harbor tells no agent that a trial ends before its last step.
+            play.close_after(asyncio.current_task())
+        return play, watched
 
     async def _after_fault(self, end: End, job_dir: Path, session: Session) -> None:
         """A lease whose gateway is gone is of no use to the next trial: that one opens another."""
         if end.fault and end.fault.kind == "gateway_lost":
             await sessions.discard(job_dir, session)
 
-    def _task(self, instruction: str, task_dir: Path) -> Task:
-        """The task, with the time that there is for it. Raises InvalidInput."""
+    def _act(self, instruction: str, task_dir: Path) -> Act:
+        """What is asked in this run, with the time that there is for it. Raises InvalidInput."""
         definition = _definition(task_dir)
         config = json.loads((self.logs_dir.parent / "config.json").read_text(encoding="utf-8"))
-        condition = self._terms.condition()
-        return Task(
-            name=_task_name(task_dir),
-            instruction=instruction,
-            limit=work_limit(
-                trial_budget_s=condition.timeout_seconds, task_timeout_s=task_timeout_s(config, definition)
-            ),
-            script=_script(task_dir, self._terms.rehearsal) if self._terms.rehearsal else None,
-            answers=_answers(task_dir),
+        index, self._runs = self._runs, self._runs + 1
+        limit = work_limit(
+            trial_budget_s=self._terms.condition().timeout_seconds,
+            task_timeout_s=task_timeout_s(config, definition, index),
         )
+        listed = steps.of_task(definition)
+        return Act(instruction, limit, listed[index] if listed else None)
 
 
 def _message(end: End) -> str:

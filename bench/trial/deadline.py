@@ -27,14 +27,20 @@ RESERVE_S = WIND_DOWN_S + EVIDENCE_S
 
 @dataclass(frozen=True)
 class WorkLimit:
-    """The seconds of work, and the numbers they come from. `math.inf` stands for no limit."""
+    """The seconds of work, and the numbers they come from. `math.inf` stands for no limit.
+
+    `worked_s` is what earlier steps of the task took: the manifest's time is one for all of them.
+    """
 
     work_s: float
     trial_budget_s: float
     task_timeout_s: float
+    worked_s: float = 0.0
 
     def __str__(self) -> str:
         budget = f"trial_budget.timeout_seconds {self.trial_budget_s:g} s in the manifest"
+        if self.worked_s:
+            budget += f", of which earlier steps took {self.worked_s:.1f} s"
         if self.work_s == self.trial_budget_s:
             return f"{self.work_s:g} s of work ({budget}; task's agent timeout {_seconds(self.task_timeout_s)})"
         return (
@@ -87,7 +93,7 @@ class Deadline:
     @property
     def left_s(self) -> float:
         """Seconds of work left, never below 0; `math.inf` without a limit."""
-        of_budget = self.limit.trial_budget_s - self.worked_s
+        of_budget = self.limit.trial_budget_s - self.limit.worked_s - self.worked_s
         of_task = self.limit.task_timeout_s - RESERVE_S - (self.clock() - self.run_began_at)
         return max(0.0, min(of_budget, of_task))
 
@@ -100,14 +106,20 @@ class Deadline:
         return f"the team's time is over after {self.worked_s:.1f} s: it had {self.limit}"
 
 
-def task_timeout_s(trial_config: Mapping[str, Any], task: Mapping[str, Any]) -> float | None:
+def task_timeout_s(trial_config: Mapping[str, Any], task: Mapping[str, Any], step: int = 0) -> float | None:
     """Harbor's agent timeout in seconds, None for none: from the trial's config.json and the task's task.toml.
 
+    Of a task with steps it is that of the step with this index, which by default is the task's.
+
     Harbor tells its agents no timeout. This is its own rule: the override or else the task's, capped, times the
-    multiplier (`Trial._compute_agent_timeout_sec` in Harbor 0.26, held by a contract test).
+    multiplier (`Trial._compute_agent_timeout_sec` and `MultiStepTrial._step_agent_timeout_sec` in Harbor 0.26, held by
+    contract tests).
     """
     agent = trial_config.get("agent") or {}
-    base = agent.get("override_timeout_sec") or (task.get("agent") or {}).get("timeout_sec")
+    own = (task["steps"][step].get("agent") or {}).get("timeout_sec") if task.get("steps") else None
+    if own is None:
+        own = (task.get("agent") or {}).get("timeout_sec")
+    base = agent.get("override_timeout_sec") or own
     if base is None:
         return None
     cap = agent.get("max_timeout_sec")

@@ -13,9 +13,10 @@ from bench.errors import BuzzbenchError
 from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Notice
 from bench.harness.bounds import TeamEnded
-from bench.harness.buzz.crew import AgentsNotReady
+from bench.harness.buzz.crew import AgentsNotReady, EnvironmentGone
 from bench.harness.buzz.programs import InstallFailed
 from bench.harness.models import GatewayUnreachable, ModelFailed
+from bench.harness.taskskills import SkillsMissing
 from bench.outcome import Fault
 from bench.trial.environments import ContainerGone, EngineGone, EnvironmentUnusable
 from bench.trial.provision import ProvisioningFailed
@@ -93,13 +94,16 @@ def of_error(error: BaseException) -> End:
             return fault("relay_gone", str(error))
         case AgentsNotReady() | InstallFailed():
             return fault("agents_not_ready", str(error))
+        case EnvironmentGone():
+            # Only what agents have had control of is called so.
+            return End("environment_lost", str(error))
         case RelayRefused() | ProvisioningFailed():
             return fault("provisioning", str(error))
         case EngineGone():
             return fault("engine_gone", str(error))
         case ContainerGone():
             return fault("container_gone", str(error))
-        case EnvironmentUnusable():
+        case EnvironmentUnusable() | SkillsMissing():
             return fault("environment_unusable", str(error))
         case BuzzbenchError():
             return fault("setup", str(error))

@@ -46,6 +46,21 @@ class Person:
 
 
 @dataclass(frozen=True)
+class Part:
+    """The part of a trial in which the team was at one step of its task; `posted` is the id of that step's message."""
+
+    name: str
+    number: int
+    of: int
+    posted: str | None
+
+    def among(self, events: Sequence[Event]) -> dict[str, Any]:
+        """As evidence has it: `since` is the `seq` of the step's own message, that of the next event without one."""
+        since = next((number for number, event in enumerate(events) if event["id"] == self.posted), len(events))
+        return {"name": self.name, "number": self.number, "of": self.of, "since": since}
+
+
+@dataclass(frozen=True)
 class Subject:
     """Whom and what the evidence is about."""
 
@@ -56,10 +71,13 @@ class Subject:
     roster: tuple[Person, ...]
 
 
-def build(subject: Subject, events: Iterable[Event], unexplained: Iterable[str] = ()) -> dict[str, Any]:
+def build(
+    subject: Subject, events: Iterable[Event], unexplained: Iterable[str] = (), step: Part | None = None
+) -> dict[str, Any]:
     """The evidence as it goes into the file. Events with a wrong id or signature are listed and not drawn from.
 
-    `unexplained` are the ids of events that an agent's key signed while the agent was not at work.
+    `unexplained` are the ids of events that an agent's key signed while the agent was not at work. `step` is the one
+    of the task's steps that is judged; what was said in earlier ones is there as well.
     """
     arrived = _unique(events)
     invalid = {event["id"] for event in arrived if not verified(event)}
@@ -80,6 +98,7 @@ def build(subject: Subject, events: Iterable[Event], unexplained: Iterable[str] 
         "edits": edits(valid, names),
         "reactions": reactions(valid, names),
         "memberships": memberships(valid, names),
+        "step": step and step.among(arrived),
         "events": arrived,
         "invalid": sorted(invalid),
         "unexplained": list(unexplained),

@@ -13,10 +13,13 @@ from bench.condition import Condition
 from bench.files import write_atomically
 from bench.nostr import Event
 from bench.trial import evidence, trajectory
+from bench.trial.evidence import Part
 from bench.trial.provision import USER, Cast
 from bench.trial.trajectory import Played
 
 HOST_COPY = "buzzbench-evidence.json"
+"""Beside the trial's result.json; of a task with steps one in the trial's directory of each."""
+
 IN_ENVIRONMENT = "/logs/artifacts/relay_evidence.json"
 """Harbor collects this directory for shared and separate verifiers (HARBOR.md section 2.4)."""
 
@@ -43,31 +46,37 @@ class Story:
     played: Sequence[Played]
 
 
-def build(cast: Cast, events: Sequence[Event], unexplained: Sequence[str]) -> dict[str, Any]:
+def build(cast: Cast, events: Sequence[Event], unexplained: Sequence[str], step: Part | None) -> dict[str, Any]:
     """The evidence, each signature verified."""
-    return evidence.build(cast.subject, events, unexplained)
+    return evidence.build(cast.subject, events, unexplained, step)
 
 
-async def write_evidence(trial_dir: Path, found: dict[str, Any]) -> str:
+async def write_evidence(directory: Path, found: dict[str, Any]) -> str:
     """Write the host's own copy, durable, where nothing in the environment can reach it; return its SHA-256."""
     encoded = evidence.encode(found)
-    await asyncio.to_thread(write_atomically, trial_dir / HOST_COPY, encoded.decode())
+
+    def write() -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_atomically(directory / HOST_COPY, encoded.decode())
+
+    await asyncio.to_thread(write)
     return evidence.sha256(encoded)
 
 
-async def upload(environment: Uploads, trial_dir: Path) -> None:
-    """Give the verifier its copy."""
-    await environment.upload_file(trial_dir / HOST_COPY, IN_ENVIRONMENT)
+async def upload(environment: Uploads, directory: Path) -> None:
+    """Give the verifier its copy of what the host has in that directory."""
+    await environment.upload_file(directory / HOST_COPY, IN_ENVIRONMENT)
 
 
 def write_trajectory(logs_dir: Path, condition: Condition, found: dict[str, Any], story: Story) -> None:
-    """Write agent/trajectory.json. Raises DanglingReference, which would be a defect of ours."""
+    """Write agent/trajectory.json: of a task's step what was done in it. Raises DanglingReference: a defect of ours."""
+    since = found["step"]["since"] if found["step"] else 0
     built = trajectory.build(
         session=story.session,
         version=story.version,
         condition=condition,
         instruction=story.instruction,
-        messages=found["messages"],
+        messages=[message for message in found["messages"] if message["seq"] >= since],
         user=USER,
         played=story.played,
     )

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 
 class Meter:
-    """Counts one trial into its context. `agents` is the figures by agent, as `metadata` shows them."""
+    """Counts one trial, or one step of its task, into its context.
 
-    def __init__(self, context: AgentContext, condition: Condition) -> None:
-        self._context, self._condition = context, condition
+    `agents` is the figures by agent, as `metadata` shows them. `before` is what they had used earlier in the trial.
+    """
+
+    def __init__(
+        self, context: AgentContext, condition: Condition, before: Mapping[str, AgentUsage] | None = None
+    ) -> None:
+        self._context, self._condition, self._before = context, condition, before or {}
         self._sums: dict[str, Spend] = {}
         self.agents: dict[str, dict[str, Any]] = {}
 
@@ -37,9 +42,11 @@ class Meter:
         self._write()
 
     def settle(self, usage: Mapping[str, AgentUsage]) -> None:
-        """The gateway's own figures, which count what we did not see (calls that were cut)."""
+        """The gateway's own figures of the trial, which count what we did not see (calls that were cut)."""
         self.agents.clear()
-        self.agents.update({name: asdict(used) for name, used in sorted(usage.items())})
+        for name, used in sorted(usage.items()):
+            before = self._before.get(name)
+            self.agents[name] = asdict(used if before is None else used.since(before))
         self._write()
 
     def _write(self) -> None:

@@ -1,30 +1,35 @@
-"""One trial from fresh keys to evidence: provision, post the task, watch the team, stop it, leave what it did."""
+"""One trial from fresh keys to evidence: provision, post the task, watch the team, stop it, leave what it did.
+
+A task with steps is played in as many acts. The team stays for all of them, with its keys, its channel and its
+conversations; between two acts, while the verifier is at work, it is held still.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from bench.channel import RelayGone
 from bench.gateway.client import GatewayError
-from bench.gateway.protocol import Notice
+from bench.gateway.protocol import AgentUsage, Notice
 from bench.trial import export, handles, teams
 from bench.trial.deadline import EVIDENCE_S, Deadline, WorkLimit
 from bench.trial.ends import End, fault, of_error
+from bench.trial.evidence import Part
 from bench.trial.provision import Cast, Room, collect, provisioned, strangers
 from bench.trial.report import Report
+from bench.trial.session import Session
 from bench.trial.stage import Stage
+from bench.trial.steps import TaskStep
 from bench.trial.timings import Timings
 from bench.trial.tokens import Script, issue_tokens
 from bench.trial.work import TeamAtWork
 from bench.useranswers import Answer
-
-if TYPE_CHECKING:
-    pass
 
 CANCEL_S = 4.0
 """What a cancelled trial may take to leave its evidence: Harbor waits without a limit (HARBOR.md section 9)."""
@@ -38,88 +43,169 @@ class Task:
     """What a trial is about. `script` is the task's script for a rehearsal, `answers` is what the user answers."""
 
     name: str
-    instruction: str
-    limit: WorkLimit
     script: Script | None
     answers: tuple[Answer, ...] = ()
 
 
+@dataclass(frozen=True)
+class Act:
+    """What the team is asked at once, and the time that it has: the whole task, or one step of it."""
+
+    instruction: str
+    limit: WorkLimit
+    step: TaskStep | None = None
+
+    @property
+    def is_last(self) -> bool:
+        return self.step is None or self.step.is_last
+
+
+@dataclass(frozen=True)
+class _Now:
+    """The act that is played. `used_before` is what the agents had used when it began."""
+
+    act: Act
+    report: Report
+    timings: Timings
+    began_at: float
+    used_before: Mapping[str, AgentUsage]
+
+
 class Play:
-    """One trial. `report` gets every fact as it happens."""
+    """One trial. Its acts follow each other; `close` ends it where the last of them never comes."""
 
-    def __init__(self, stage: Stage, task: Task, report: Report, timings: Timings) -> None:
-        self._stage, self._task, self._report, self._timings = stage, task, report, timings
-        self._began_at = time.monotonic()
+    _now: _Now
+
+    def __init__(self, stage: Stage, task: Task) -> None:
+        self._stage, self._task = stage, task
+        self._cast = Cast.draw(stage.session, trial=stage.trial_dir.name, task=task.name)
+        self._resources = AsyncExitStack()
+        self._company: tuple[TeamAtWork, Room] | None = None
+        self._paused = False
+        self._worked_s = 0.0
         self._held_calls = 0
+        self.used: Mapping[str, AgentUsage] = {}
+        """What the agents had used when it was last counted."""
 
-    async def run(self) -> End:
-        """How it ended. Raises CancelledError where it was cancelled, within CANCEL_S and with its evidence left."""
-        cast = Cast.draw(self._stage.session, trial=self._stage.trial_dir.name, task=self._task.name)
-        self._report.cast(cast)
+    async def perform(self, act: Act, report: Report, timings: Timings) -> End:
+        """How the act ended; `report` gets every fact as it happens. The last act, and one with a fault, ends the play.
+
+        Raises CancelledError where it was cancelled, within CANCEL_S and with its evidence left.
+        """
+        self._now = _Now(act, report, timings, time.monotonic(), self.used)
+        report.cast(self._cast)
+        goes_on = False
         try:
-            async with AsyncExitStack() as stack:
-                notices = await stack.enter_async_context(self._stage.session.lease.notices(cast.trial))
-                stack.push_async_callback(self._settle, cast)
-                team, room = await self._prepare(stack, cast)
-                return await self._perform(team, room, notices)
+            async with self._stage.session.lease.notices(self._cast.trial) as notices:
+                end = await self._perform(notices)
+            goes_on = end.fault is None and not act.is_last
         except Exception as error:
             end = of_error(error)
-            self._report.end(end)
-            return end
+            report.end(end)
+        finally:
+            if not goes_on:
+                await self.close()
+        return end
 
-    async def _prepare(self, stack: AsyncExitStack, cast: Cast) -> tuple[TeamAtWork, Room]:
-        issuing = asyncio.create_task(issue_tokens(self._stage.session, cast, self._task.script))
-        # Should the room fail, nobody asks for the tokens' own failure.
-        issuing.add_done_callback(lambda task: task.cancelled() or task.exception())
-        stack.callback(issuing.cancel)
-        bringing = teams.bringing(self._stage, cast, asyncio.shield(issuing))
-        if bringing is not None:
-            bringing.add_done_callback(lambda task: task.cancelled() or task.exception())
-            stack.callback(bringing.cancel)
-        room = await stack.enter_async_context(provisioned(self._stage.session, cast, self._timings))
-        handles.announce(cast.handle(self._stage.session.condition.sha256))
-        return teams.seated(self._stage, room, await issuing, bringing, self._report, self._timings), room
+    async def close(self) -> None:
+        """End it: the tokens are dead, nobody acts or listens any more. May be called twice."""
+        await self._resources.aclose()
 
-    async def _perform(self, team: TeamAtWork, room: Room, notices: AsyncIterator[Notice]) -> End:
-        room.answers = self._task.answers
+    @property
+    def session(self) -> Session:
+        return self._stage.session
+
+    def close_after(self, trial: asyncio.Task[Any] | None) -> None:
+        """Close it when the task ends in which the trial runs."""
+        assert trial is not None
+
+        def close(_: asyncio.Task[Any]) -> None:
+            closing = trial.get_loop().create_task(self.close())
+            _closing.add(closing)
+            closing.add_done_callback(_closing.discard)
+
+        trial.add_done_callback(close)
+
+    async def _perform(self, notices: AsyncIterator[Notice]) -> End:
+        act, timings, is_first = self._now.act, self._now.timings, self._company is None
+        team, room = self._company = self._company or await self._prepare()
         try:
-            await team.start()
-            with self._timings.step("post"):
-                await room.post(self._task.instruction)
-            with self._timings.step("work"):
-                end = await team.work(Deadline.start(self._task.limit, self._began_at), notices)
+            if act.step is not None:
+                await self._stage.session.lease.step(self._cast.trial, act.step.name)
+            if is_first:
+                await team.start()
+            else:
+                room.listen_anew()
+                self._paused = False
+                await team.go_on(self._now.report.meter)
+            with timings.step("post"):
+                await room.post(act.instruction)
+            with timings.step("work"):
+                end = await self._work(team, notices)
         except asyncio.CancelledError:
             await _within(CANCEL_S, self._leave(team, room, None))
             raise
         except Exception as error:
             end = of_error(error)
-        self._report.end(end)
+        self._now.report.end(end)
         if room.done_seen_at is not None:
-            self._report.done(room.done.result()["id"], room.done_seen_at)
+            self._now.report.done(room.done.result()["id"], room.done_seen_at)
         failed = await self._leave(team, room, end)
         if end.ended == "deadline" and self._held_calls:
             # The team's time went by while the gateway kept its calls back: nothing can be said of the team.
             end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
-            self._report.end(end)
+            self._now.report.end(end)
         return end if failed is None or end.fault else failed
+
+    async def _prepare(self) -> tuple[TeamAtWork, Room]:
+        stage, cast, resources = self._stage, self._cast, self._resources
+        resources.push_async_callback(self._settle)
+        issuing = asyncio.create_task(issue_tokens(stage.session, cast, self._task.script))
+        # Should the room fail, nobody asks for the tokens' own failure.
+        issuing.add_done_callback(lambda task: task.cancelled() or task.exception())
+        resources.callback(issuing.cancel)
+        bringing = teams.bringing(stage, cast, asyncio.shield(issuing))
+        if bringing is not None:
+            bringing.add_done_callback(lambda task: task.cancelled() or task.exception())
+            resources.callback(bringing.cancel)
+        timings = self._now.timings
+        room = await resources.enter_async_context(provisioned(stage.session, cast, timings))
+        room.answers = self._task.answers
+        handles.announce(cast.handle(stage.session.condition.sha256))
+        team = teams.seated(stage, room, await issuing, bringing, self._now.report, timings)
+        resources.push_async_callback(self._dismiss, team)
+        return team, room
+
+    async def _work(self, team: TeamAtWork, notices: AsyncIterator[Notice]) -> End:
+        limit = replace(self._now.act.limit, worked_s=self._worked_s)
+        deadline = Deadline.start(limit, self._now.began_at)
+        try:
+            return await team.work(deadline, notices)
+        finally:
+            self._worked_s += deadline.worked_s
 
     async def _leave(self, team: TeamAtWork, room: Room, end: End | None) -> End | None:
         """Stop the team and write down what it did; the fault where that failed, else None."""
+        act, report, timings = self._now.act, self._now.report, self._now.timings
         try:
-            with self._timings.step("stop"):
-                await asyncio.gather(team.stop(), self._settle(room.cast, grace_s=0.0 if end is None else CALL_GRACE_S))
+            with timings.step("stop"):
+                if end is None or end.fault or act.is_last:
+                    await asyncio.gather(team.stop(), self._settle(grace_s=0.0 if end is None else CALL_GRACE_S))
+                else:
+                    self._paused = True
+                    await asyncio.gather(team.pause(), self._rest(cut=not team.hears_late_answers))
             self._label(team, room)
-            with self._timings.step("evidence"):
+            with timings.step("evidence"):
                 found = await self._write_evidence(team, room, relay_is_gone=_relay_is_gone(end))
         except Exception as error:
             failed = of_error(error)
             self._stage.logger.warning("evidence of %s: %s", room.cast.trial, error)
             if end is None or end.fault is None:
-                self._report.end(failed)
+                report.end(failed)
             return failed
-        with self._timings.step("upload"):
+        with timings.step("upload"):
             await asyncio.gather(self._upload(), team.recall(), self._cross_check(team, end))
-        story = export.Story(room.cast.trial, self._stage.version, self._task.instruction, team.played())
+        story = export.Story(room.cast.trial, self._stage.version, act.instruction, team.played())
         export.write_trajectory(self._stage.logs_dir, self._stage.session.condition, found, story)
         return None
 
@@ -134,39 +220,68 @@ class Play:
                 raise RelayGone(f"the relay did not give the trial's events within {EVIDENCE_S:g} s") from None
         unexplained = team.unexplained(events)
         if unexplained:
-            self._report.label("unexplained_event")
-        found = export.build(room.cast, events, unexplained)
-        self._report.evidence(await export.write_evidence(self._stage.trial_dir, found))
+            self._now.report.label("unexplained_event")
+        step, posted = self._now.act.step, room.posted["id"] if room.posted else None
+        part = Part(step.name, step.number, step.of, posted) if step else None
+        found = export.build(room.cast, events, unexplained, part)
+        self._now.report.evidence(await export.write_evidence(self._directory, found))
         return found
+
+    @property
+    def _directory(self) -> Path:
+        """Where the host's own copy of the evidence belongs."""
+        step, trial_dir = self._now.act.step, self._stage.trial_dir
+        return step.directory(trial_dir) if step else trial_dir
 
     async def _upload(self) -> None:
         try:
             async with asyncio.timeout(EVIDENCE_S):
-                await export.upload(self._stage.environment, self._stage.trial_dir)
+                await export.upload(self._stage.environment, self._directory)
         except Exception as error:
             # The agents had control of the environment: that it is gone is a label, and the verifier will say so.
             self._stage.logger.warning("the environment takes no evidence: %s", error)
-            self._report.label("environment_lost")
+            self._now.report.label("environment_lost")
 
     async def _cross_check(self, team: TeamAtWork, end: End | None) -> None:
-        if not _relay_is_gone(end) and (check := await team.cross_check()):
-            self._report.self_report(check)
+        # Of a team that goes on the reports are not complete yet.
+        if not self._paused and not _relay_is_gone(end) and (check := await team.cross_check()):
+            self._now.report.self_report(check)
 
     def _label(self, team: TeamAtWork, room: Room) -> None:
-        self._report.label(*team.labels())
+        report = self._now.report
+        report.label(*team.labels())
         if room.interruptions_survived:
-            self._report.label("relay_restarted")
+            report.label("relay_restarted")
         if strangers(room):
-            self._report.label("tainted")
+            report.label("tainted")
 
-    async def _settle(self, cast: Cast, grace_s: float = 0.0) -> None:
+    async def _settle(self, grace_s: float = 0.0) -> None:
         """Kill the trial's tokens and book what they used. Of a gateway that is gone they are dead already."""
+        await self._book(self._stage.session.lease.revoke(self._cast.trial, grace_s=grace_s))
+
+    async def _rest(self, *, cut: bool) -> None:
+        """Let no call out until the next act, and book what was used in this one."""
+        await self._book(self._stage.session.lease.rest(self._cast.trial, grace_s=CALL_GRACE_S, cut=cut))
+
+    async def _book(self, asking: Awaitable[Mapping[str, AgentUsage]]) -> None:
         try:
-            usage = await self._stage.session.lease.revoke(cast.trial, grace_s=grace_s)
-            self._held_calls = sum(used.held_calls for used in usage.values())
-            self._report.meter.settle(usage)
+            self.used = await asking
         except GatewayError as error:
-            self._stage.logger.warning("usage of %s is our own count: %s", cast.trial, error)
+            self._stage.logger.warning("usage of %s is our own count: %s", self._cast.trial, error)
+            return
+        before = self._now.used_before
+        self._held_calls = sum(used.held_calls for used in self.used.values())
+        self._held_calls -= sum(used.held_calls for used in before.values())
+        self._now.report.meter.settle(self.used)
+
+    async def _dismiss(self, team: TeamAtWork) -> None:
+        """End those who were only paused, for no further act."""
+        if self._paused:
+            await team.stop()
+
+
+_closing: set[asyncio.Task[None]] = set()
+"""Held here, for an event loop holds its tasks only weakly."""
 
 
 def _relay_is_gone(end: End | None) -> bool:

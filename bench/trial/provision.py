@@ -102,7 +102,10 @@ class Cast:
 
 @dataclass
 class Room:
-    """A provisioned trial: connected, subscribed, ready for the task. `posted` is the task's event, once it is."""
+    """A provisioned trial: connected, subscribed, ready for the task.
+
+    `posted` is the event of the task, or of its newest step, once it is posted.
+    """
 
     cast: Cast
     user: RelayClient
@@ -137,11 +140,12 @@ class Room:
             self.on_sign(event)
         if events.is_ephemeral(event):
             return
-        if event["id"] not in self.seen_at and self._asks_user(event):
+        known = event["id"] in self.seen_at
+        if not known and self._asks_user(event):
             self.asked.put_nowait(event)
         self.seen_at.setdefault(event["id"], time.time())
         self.directory.saw(event)
-        if not self.done.done() and self._says_done(event):
+        if not self.done.done() and not known and self._says_done(event):
             self.done_seen_at = time.time()
             self.done.set_result(event)
 
@@ -163,8 +167,13 @@ class Room:
             and not event["content"].startswith(DONE)
         )
 
+    def listen_anew(self) -> None:
+        """Wait for the end of a further step, after those that were said before."""
+        self.done = asyncio.get_running_loop().create_future()
+        self.done_seen_at = None
+
     async def post(self, instruction: str) -> None:
-        """Post the task as the user's mention of the orchestrator."""
+        """Post the task, or a step of it, as the user's mention of the orchestrator."""
         self.posted = self._to_orchestrator(instruction)
         await publish(self.user, self.posted)
 

@@ -35,7 +35,8 @@ async def bring(stage: Stage, cast: Cast, issuing: Awaitable[Mapping[str, Grant]
 
 def _write(directory: Path, stage: Stage, cast: Cast, grants: Mapping[str, Grant], routes: kit.Routes) -> None:
     agents = {seat.agent.name: _files(seat, stage, cast, grants[seat.agent.name], routes) for seat in cast.seats}
-    kit.write(directory, kit.team_file(routes, cast.channel, INSIDE), agents)
+    logs = kit.OWN_LOGS if stage.has_steps else kit.LOGS
+    kit.write(directory, kit.team_file(routes, cast.channel, INSIDE, logs=logs), agents)
 
 
 def _files(seat: Seat, stage: Stage, cast: Cast, grant: Grant, routes: kit.Routes) -> tuple[str, str]:
@@ -55,5 +56,6 @@ def _files(seat: Seat, stage: Stage, cast: Cast, grant: Grant, routes: kit.Route
         cast.people,
         user=USER,
         workdir=stage.environment.task_env_config.workdir,
+        task_skills=stage.skills,
     )
     return environ.shell_file(env, endpoint.dialect), told

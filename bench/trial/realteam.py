@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from bench.channel import RelayGone, RelayRefused
 from bench.gateway.protocol import Grant, Notice
-from bench.harness.bounds import Bounds
+from bench.harness.bounds import Bounds, TeamEnded
 from bench.harness.builtin import Step
 from bench.harness.buzz import prompt
 from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
@@ -62,11 +62,13 @@ class RealTeam:
         self._calls = Calls(stage.receipts, room.cast.trial)
         scripted = any(e.is_scripted for e in stage.session.endpoints.values())
         self._scripted = scripted
-        self._nudges_left = 0 if scripted else 1
+        self._nudges = self._nudges_left = 0 if scripted else 1
         self._signs = Signs(asyncio.get_running_loop().time, SCRIPTED_QUIET_S if scripted else QUIET_S)
         self._names = {seat.key.public: seat.agent.name for seat in room.cast.seats}
         self._frames: Mapping[str, tuple[str, str]] = {}
         self._stopped_at = math.inf
+        self._told = dict.fromkeys(self._names.values(), 0)
+        """How many steps of each agent belong to what was asked earlier."""
         self.died: list[str] = []
         room.roams = True
         room.on_sign = self._heard
@@ -84,10 +86,11 @@ class RealTeam:
         """See that the relay knows every agent to be there, which its process says last. Raises AgentsNotReady."""
         clock = asyncio.get_running_loop().time
         give_up_at = clock() + ONLINE_S
-        wanted = [{"kinds": [PRESENCE], "authors": list(self._names)}]
+        awaited = {public: name for public, name in self._names.items() if name not in self.died}
+        wanted = [{"kinds": [PRESENCE], "authors": list(awaited)}]
         while True:
             online = {tag_value(e, "p") for e in await self._room.user.query(wanted) if e["content"] == "online"}
-            missing = [name for public, name in self._names.items() if public not in online]
+            missing = [name for public, name in awaited.items() if public not in online]
             if not missing:
                 return
             if clock() >= give_up_at:
@@ -161,6 +164,26 @@ class RealTeam:
             # What the agents had control of: that it is gone is a label, and the tokens are dead all the same.
             self._stage.logger.warning("%s: %s", self._room.cast.trial, error)
 
+    hears_late_answers = True
+    """A process that is halted still has its connections."""
+
+    async def pause(self) -> None:
+        """Halt every process of theirs."""
+        try:
+            await self._crew.halt()
+        except EnvironmentGone as error:
+            self._stage.logger.warning("%s: %s", self._room.cast.trial, error)
+
+    async def go_on(self, meter: Meter) -> None:
+        """Let them go on, for a further step of the task. Raises EnvironmentGone, AgentsNotReady and TeamEnded."""
+        self._meter = meter
+        self._told = {name: len(self._steps(name)) for name in self._told}
+        self._nudges_left = self._nudges
+        await self._crew.go_on()
+        if end := await self._look():
+            raise TeamEnded(end.ended, end.reason)
+        await self._read_back()
+
     async def recall(self) -> None:
         """Bring out what the agents and their buzz-acp said to each other, their secrets left out."""
         try:
@@ -215,8 +238,9 @@ class RealTeam:
         return turns.unexplained(events, self._room.seen_at, self._names, self._calls.all)
 
     def played(self) -> list[Played]:
-        """What each agent did."""
-        return [Played(seat.agent, self._steps(seat.agent.name)) for seat in self._room.cast.seats]
+        """What each agent did since the team was last asked for something."""
+        names = [(seat.agent, seat.agent.name) for seat in self._room.cast.seats]
+        return [Played(agent, self._steps(name)[self._told[name] :]) for agent, name in names]
 
     def _steps(self, name: str) -> list[Step]:
         told, said = self._frames.get(name, ("", ""))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bench.trial.ends import End
 from bench.trial.meter import Meter
 from bench.trial.provision import Cast
+from bench.trial.steps import TaskStep
 from bench.trial.terms import Terms
 from bench.trial.timings import Timings
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from harbor.models.agent.context import AgentContext
 
     from bench.condition import Condition
+    from bench.gateway.protocol import AgentUsage
     from bench.trial.selfreport import Check
 
 
@@ -43,20 +45,31 @@ def unstarted(terms: Terms, end: End, timings: Timings) -> dict[str, Any]:
 
 
 class Report:
-    """The facts of one trial, in Harbor's context from the first moment: a cancel or a timeout keeps them.
+    """The facts of one trial, or of one step of its task, in Harbor's context from the first moment: a cancel or a
+    timeout keeps them.
 
     `trust_domain` says within what a message's author is sure: agents of one container can read each other's keys
     (DESIGN decision 8), those on the host can't.
     """
 
-    def __init__(self, context: AgentContext, condition: Condition, terms: Terms, timings: Timings) -> None:
-        self.meter = Meter(context, condition)
+    def __init__(
+        self,
+        context: AgentContext,
+        condition: Condition,
+        terms: Terms,
+        timings: Timings,
+        step: TaskStep | None = None,
+        before: Mapping[str, AgentUsage] | None = None,
+    ) -> None:
+        """`before` is what the agents had used in earlier steps of the task."""
+        self.meter = Meter(context, condition, before)
         self._facts: dict[str, Any] = {
             "condition": condition.name,
             "condition_sha256": condition.sha256,
             "rehearsal": terms.rehearsal,
             "replay": terms.replay_sha256,
             "trust_domain": "agent" if condition.harnesses == ("builtin",) else "trial",
+            "step": step and asdict(step),
             "channel": None,
             "labels": [],
             "fault": None,

@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a trial takes place. `logs_dir` is `<trial>/agent`; `version` is ours."""
+    """Where a trial takes place. `logs_dir` is `<trial>/agent`; `version` is ours.
+
+    The task may have steps; `skills` is what agents are told of the skills that it brings.
+    """
 
     session: Session
     environment: BaseEnvironment
     logs_dir: Path
     version: str
     logger: logging.Logger
+    has_steps: bool = False
+    skills: str = ""
 
     @property
     def trial_dir(self) -> Path:

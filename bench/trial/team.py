@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from bench.channel import RelayClient
 from bench.gateway.protocol import Grant, Notice
-from bench.harness import prompt, shell, toolspecs
+from bench.harness import prompt, toolspecs
 from bench.harness.bounds import Conduct
 from bench.harness.builtin import BuiltinAgent, Mind
 from bench.harness.directory import Channel
@@ -22,7 +21,7 @@ from bench.trial.deadline import WIND_DOWN_S, Deadline
 from bench.trial.ends import End, fault
 from bench.trial.meter import Meter
 from bench.trial.provision import USER, Room, Seat
-from bench.trial.session import Session
+from bench.trial.stage import Stage
 from bench.trial.trajectory import Played
 
 DEFAULT_OUTPUT_TOKENS = 8192
@@ -43,40 +42,43 @@ class Team:
 
     def __init__(
         self,
-        session: Session,
+        stage: Stage,
         room: Room,
         grants: Mapping[str, Grant],
-        environment: shell.Environment,
-        workdir: str | None,
         meter: Meter,
-        logger: logging.Logger,
     ) -> None:
-        self._session, self._room, self._logger = session, room, logger
+        self._stage, self._room, self._meter = stage, room, meter
         self.conduct = Conduct(asyncio.get_running_loop().time)
-        self.agents = {
-            seat.agent.name: self._seat(seat, grants[seat.agent.name], environment, workdir, meter)
-            for seat in room.cast.seats
-        }
-        self._nudges_left = 0 if any(e.is_scripted for e in session.endpoints.values()) else 1
+        self.agents = {seat.agent.name: self._seat(seat, grants[seat.agent.name]) for seat in room.cast.seats}
+        self._nudges = 0 if any(e.is_scripted for e in stage.session.endpoints.values()) else 1
+        self._nudges_left = self._nudges
         self._running: dict[asyncio.Task[None], str] = {}
+        self._told = dict.fromkeys(self.agents, 0)
+        """How many steps of each agent belong to what was asked earlier."""
 
-    def _seat(
-        self, seat: Seat, grant: Grant, environment: shell.Environment, workdir: str | None, meter: Meter
-    ) -> BuiltinAgent:
-        agent, room = seat.agent, self._room
+    def _seat(self, seat: Seat, grant: Grant) -> BuiltinAgent:
+        agent, room, session = seat.agent, self._room, self._stage.session
         tools = toolspecs.offered(agent.kind)
         model = Model(
-            self._session.http,
+            session.http,
             base_url=grant.base_url,
             token=grant.token,
-            dialect=self._session.endpoints[agent.endpoint].dialect,
+            dialect=session.endpoints[agent.endpoint].dialect,
             generation=Generation(agent.model, agent.max_output_tokens or DEFAULT_OUTPUT_TOKENS, agent.thinking_effort),
         )
         if grant.turns is not None:
             people = room.cast.people
             turns = [[people.get(author, author) for author in turn] for turn in grant.turns]
             room.inboxes[agent.name].pace = Pace(turns)
-        system = prompt.system(agent, self._session.condition.agents, room.directory, user=USER, workdir=workdir)
+        environment = self._stage.environment
+        system = prompt.system(
+            agent,
+            session.condition.agents,
+            room.directory,
+            user=USER,
+            workdir=environment.task_env_config.workdir,
+            task_skills=self._stage.skills,
+        )
         client = room.clients[agent.name]
         place = Place(agent.name, client, room.directory, environment, self.conduct, USER, self._watch_new_channel)
         return BuiltinAgent(
@@ -86,7 +88,7 @@ class Team:
             room.inboxes[agent.name],
             room.directory,
             self.conduct,
-            lambda tokens: meter.count(agent, tokens),
+            lambda tokens: self._meter.count(agent, tokens),
         )
 
     async def _watch_new_channel(self, channel: Channel, client: RelayClient) -> None:
@@ -114,7 +116,23 @@ class Team:
             return
         _, late = await asyncio.wait(self._running, timeout=WIND_DOWN_S)
         for task in late:
-            self._logger.warning("%s did not stop within %g s", self._running[task], WIND_DOWN_S)
+            self._stage.logger.warning("%s did not stop within %g s", self._running[task], WIND_DOWN_S)
+
+    hears_late_answers = False
+    """Whoever is cancelled listens to no answer any more."""
+
+    async def pause(self) -> None:
+        """Cancel every agent. Their conversations stay, and the mentions that wait for them."""
+        await self.stop()
+        self._running.clear()
+
+    async def go_on(self, meter: Meter) -> None:
+        """Let them wait for mentions again, for a further step of the task."""
+        self._meter = meter
+        self._told = {name: len(agent.steps) for name, agent in self.agents.items()}
+        self._nudges_left = self._nudges
+        self.conduct.next_step()
+        await self.start()
 
     async def recall(self) -> None:
         """Nothing: all that these agents did is known here."""
@@ -131,8 +149,9 @@ class Team:
         return []
 
     def played(self) -> list[Played]:
-        """What each agent did."""
-        return [Played(seat.agent, self.agents[seat.agent.name].steps) for seat in self._room.cast.seats]
+        """What each agent did since the team was last asked for something."""
+        names = [(seat.agent, seat.agent.name) for seat in self._room.cast.seats]
+        return [Played(agent, self.agents[name].steps[self._told[name] :]) for agent, name in names]
 
     async def _quiet(self) -> End:
         """Ends when nobody has anything to do any more. Real models are reminded once, a script isn't."""

@@ -37,8 +37,7 @@ def seated(
 ) -> TeamAtWork:
     """The team in its room, about to start."""
     if brought is None:
-        workdir = stage.environment.task_env_config.workdir
-        return Team(stage.session, room, grants, stage.environment, workdir, report.meter, stage.logger)
+        return Team(stage, room, grants, report.meter)
     from bench.trial.realteam import RealTeam
 
     return RealTeam(stage, room, grants, brought, report.meter, timings)

@@ -19,6 +19,7 @@ from bench.gateway.protocol import Notice
 from bench.nostr import Event
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault, of_error, of_notice
+from bench.trial.meter import Meter
 from bench.trial.provision import Room
 from bench.trial.selfreport import Check
 from bench.trial.trajectory import Played
@@ -37,6 +38,15 @@ class TeamAtWork(Protocol):
     async def stop(self) -> None:
         """End every agent, with the command that it may have running."""
 
+    hears_late_answers: bool
+    """Whether agents that are paused still wait for the answers of their model calls."""
+
+    async def pause(self) -> None:
+        """Hold everybody still: between two steps of a task nobody acts, and nobody forgets anything."""
+
+    async def go_on(self, meter: Meter) -> None:
+        """Have everybody wait for mentions again, before the next step is posted; what they use is counted there."""
+
     async def recall(self) -> None:
         """Bring out of the environment what is known only there, once the team has stopped."""
 
@@ -50,7 +60,7 @@ class TeamAtWork(Protocol):
         """The ids of those of the trial's events that an agent's key signed while the agent itself was not at work."""
 
     def played(self) -> Sequence[Played]:
-        """What each agent did, in the roster's order."""
+        """What each agent did since the team was last asked for something, in the roster's order."""
 
 
 async def first_end(

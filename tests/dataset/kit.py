@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import time
+import tomllib
 import uuid
 from pathlib import Path
 from typing import Any
 
 from bench.judge import host_checks
 from bench.nostr import Event, Key, tag_value
-from bench.trial.evidence import Person, Subject, build
+from bench.trial.evidence import Part, Person, Subject, build
 
 DATASET = Path(__file__).resolve().parents[2] / "buzz-dataset"
 TASKS = sorted(path.parent for path in DATASET.glob("*/task.toml"))
+IN_STEPS = [task for task in TASKS if (task / "steps").is_dir()]
+AT_ONCE = [task for task in TASKS if task not in IN_STEPS]
+"""Those that are asked in one piece, by one instruction."""
+
+
+def instructions(task: Path) -> list[Path]:
+    """The files with what a team is asked, one for each step, in order."""
+    steps = tomllib.loads((task / "task.toml").read_text(encoding="utf-8")).get("steps", [])
+    return [task / "steps" / step["name"] / "instruction.md" for step in steps] or [task / "instruction.md"]
 
 
 class Talk:
@@ -29,7 +39,7 @@ class Talk:
         self.members: dict[str, list[str]] = {}
         self.events: list[Event] = []
         self._time = int(time.time())
-        self.instruction = (self.task / "instruction.md").read_text(encoding="utf-8")
+        self.instruction = instructions(self.task)[0].read_text(encoding="utf-8")
         self.posted = self.say("user", self.instruction, "orch")
 
     def say(
@@ -100,14 +110,14 @@ class Talk:
     def done(self) -> None:
         self.say("orch", "DONE: all of it", "user")
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self, step: Part | None = None) -> dict[str, Any]:
         roster = (
             Person("orch", self.keys["orch"].public, "orch", "orchestrator", "lead"),
             Person("worker-1", self.keys["worker-1"].public, "worker", "worker", "implementer"),
             Person("worker-2", self.keys["worker-2"].public, "worker", "worker", "implementer"),
         )
         user = Person("user", self.keys["user"].public)
-        return build(Subject("trial", f"buzz/{self.task.name}", self.channel, user, roster), self.events)
+        return build(Subject("trial", f"buzz/{self.task.name}", self.channel, user, roster), self.events, step=step)
 
 
 def judged(talk: Talk) -> set[str]:

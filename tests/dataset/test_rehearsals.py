@@ -55,6 +55,9 @@ INTENDED = {
     "wrong-check-answered-in-the-other-thread": "worker-2 answers the check in the thread on the cranes",
     "wrong-review-skipped": "the reviewer sends it back to the author with the rule that is not met",
     "wrong-author-accepts-itself": "the reviewer tells the lead of the acceptance after that",
+    "wrong-another-changes-it": "the lead gives the change to the worker who wrote the rota",
+    "wrong-lead-changes-it-itself": "the lead gives the change to the worker who wrote the rota",
+    "wrong-asks-both-for-the-draft": "the other worker is given nothing",
 }
 """The check that each wrong script is there to fail."""
 
@@ -116,6 +119,8 @@ def left(job: Path, trial: dict[str, Any]) -> Played:
     number = re.fullmatch(r"nothing-(\d+)", name)
     task = TASKS[int(number[1])] if number else next(task for task, script in SCRIPTS if script == name)
     directory = job / trial["trial"]
+    if trial["steps"]:
+        directory = directory / "steps" / trial["steps"][-1]["name"]
     evidence = json.loads((directory / records.EVIDENCE).read_text(encoding="utf-8"))
     checks = json.loads((directory / "verifier" / "checks.json").read_text(encoding="utf-8"))
     return Played(task, trial["outcome"], trial["reason"], trial["labels"], evidence, checks)
@@ -131,14 +136,17 @@ def test_a_wrong_script_is_played_to_its_end_and_scored_0(script: str, played: d
     assert trial.outcome == "failed", trial.reason
     assert ("loop" in trial.labels) == (script in WITHOUT_END), trial.reason
     assert INTENDED[script] in failing(trial.checks["evidence"])
-    assert trial.checks["evidence"] == host_checks(trial.task, trial.evidence)
+    step = trial.evidence["step"]
+    assert trial.checks["evidence"] == host_checks(trial.task, trial.evidence, step and step["name"])
 
 
 @each_wrong_script
 def test_a_wrong_script_looks_right_by_its_files_and_its_end(script: str, played: dict[str, Played]) -> None:
     trial = played[script]
     assert failing(trial.checks["files"]) == set()
-    done = [m["author"] for m in trial.evidence["messages"] if m["text"].startswith("DONE:")]
+    since = step["since"] if (step := trial.evidence["step"]) else 0
+    said = [m for m in trial.evidence["messages"] if m["seq"] >= since]
+    done = [m["author"] for m in said if m["text"].startswith("DONE:")]
     assert done == ([] if script in WITHOUT_END else ["orch"])
 
 

@@ -14,9 +14,9 @@ from harbor.models.task.task import Task
 from bench.gateway.script import load_script
 from bench.useranswers import load as load_answers
 
-from .kit import DATASET, TASKS
+from .kit import DATASET, IN_STEPS, TASKS, instructions
 
-PARTS = {"task.toml", "instruction.md", "environment", "tests", "rehearsal"}
+PARTS = {"task.toml", "environment", "tests", "rehearsal"}
 SHARED = ("test.sh", "verify.py")
 
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -49,7 +49,8 @@ def test_a_task_says_who_it_is_and_what_it_may_take(task: Path) -> None:
 
 @each_task
 def test_harbor_takes_the_task(task: Path) -> None:
-    assert {path.name for path in task.iterdir()} - {"user.yaml"} == PARTS
+    asked = "steps" if task in IN_STEPS else "instruction.md"
+    assert {path.name for path in task.iterdir()} - {"user.yaml"} == PARTS | {asked}
     assert Task.is_valid_dir(task)
     assert Task(task).name == f"buzz/{task.name}"
 
@@ -72,24 +73,24 @@ def test_all_tasks_are_verified_by_the_same_program(task: Path) -> None:
 @each_task
 def test_a_task_needs_exactly_those_whom_it_calls_on(task: Path) -> None:
     needed = tomllib.loads((task / "task.toml").read_text(encoding="utf-8"))["metadata"]["needs_members"]
-    files = [task / "instruction.md", *(task / "environment").iterdir(), *(task / "rehearsal").iterdir()]
+    files = [*instructions(task), *(task / "environment").iterdir(), *(task / "rehearsal").iterdir()]
     called = {name for file in files for name in re.findall(r"worker-\d+", file.read_text(encoding="utf-8"))}
     assert sorted(called) == needed
     # The lead is called by its kind: conditions give it other names.
-    assert "orch" not in files[0].read_text(encoding="utf-8")
+    assert not [file for file in instructions(task) if "orch" in file.read_text(encoding="utf-8")]
 
 
 @each_task
 def test_what_the_user_would_answer_is_nowhere_else_to_be_found(task: Path) -> None:
     answers = load_answers(task)
     assert bool(answers) == (task.name == "question-to-the-user")
-    files = [task / "instruction.md", *(task / "environment").iterdir()]
+    files = [*instructions(task), *(task / "environment").iterdir()]
     assert not [a for a in answers if any(a.answer in file.read_text(encoding="utf-8") for file in files)]
 
 
 @each_task
 def test_the_instruction_tells_nothing_of_the_judge(task: Path) -> None:
-    instruction = (task / "instruction.md").read_text(encoding="utf-8")
+    instruction = "\n".join(file.read_text(encoding="utf-8") for file in instructions(task))
     source = (task / "tests" / "judge.py").read_text(encoding="utf-8")
     forms = set(re.findall(r'"([A-Z]{2,}-\d+|\d{2,}|[0-9a-f]{64})"', source))
     assert not [form for form in forms if form in instruction]

@@ -14,10 +14,10 @@ import pytest
 
 from bench.judge import host_checks
 
-from .kit import DATASET, TASKS, Talk
+from .kit import AT_ONCE, DATASET, Talk
 from .talks import FACTS, FORM, GOOD
 
-NAMES = [task.name for task in TASKS]
+NAMES = [task.name for task in AT_ONCE]
 
 
 @dataclass(frozen=True)

@@ -59,15 +59,24 @@ class Crew:
 
     async def stop(self) -> None:
         """End everybody, with what they have started. Raises EnvironmentGone."""
+        await self._command(f"stop.sh {kit.INSIDE}", "the agents could not be stopped")
+
+    async def halt(self) -> None:
+        """Stop everybody, with what they have started, until `go_on`. Raises EnvironmentGone."""
+        await self._command(f"stop.sh {kit.INSIDE} halt", "the agents could not be halted")
+
+    async def go_on(self) -> None:
+        """Let everybody go on. Raises EnvironmentGone."""
+        await self._command(f"go_on.sh {kit.INSIDE}", "the agents could not go on")
+
+    async def _command(self, command: str, failed: str) -> None:
         try:
-            result = await self.environment.exec(
-                f"sh {kit.INSIDE}/stop.sh {kit.INSIDE}", timeout_sec=STOP_S, user="root"
-            )
+            result = await self.environment.exec(f"sh {kit.INSIDE}/{command}", timeout_sec=STOP_S, user="root")
         except Exception as error:
-            raise EnvironmentGone(f"the agents could not be stopped: {error}") from error
+            raise EnvironmentGone(f"{failed}: {error}") from error
         if result.return_code:
             said = (result.stdout or result.stderr or "").strip()
-            raise EnvironmentGone(f"the agents could not be stopped: {said}")
+            raise EnvironmentGone(f"{failed}: {said}")
 
     async def frames(self, directory: Path) -> dict[str, tuple[str, str]]:
         """What each agent and its buzz-acp said to each other: by name (to the agent, from the agent), JSON lines."""

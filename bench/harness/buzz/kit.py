@@ -1,9 +1,9 @@
 """One trial's kit: the directory that is brought into the environment before its agents start. Pure but for `write`.
 
-team.env                    what scripts/start.sh needs to know
-start.sh alive.sh stop.sh   the host's commands
-agent.sh mcp.sh             what buzz-acp and buzz-agent start in place of their programs
-agents/NAME/env prompt.md   one agent's variables (its key and token among them) and system prompt
+team.env                             what scripts/start.sh needs to know
+start.sh alive.sh stop.sh go_on.sh   the host's commands
+agent.sh mcp.sh                      what buzz-acp and buzz-agent start in place of their programs
+agents/NAME/env prompt.md            one agent's variables (its key and token among them) and system prompt
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ DOORS = f"{PLACE}/doors"
 
 LOGS = "/logs/agent"
 """Harbor brings what is there to the trial's `agent/`."""
+
+OWN_LOGS = f"{INSIDE}/logs"
+"""Where a team logs that plays several steps: Harbor empties LOGS before each."""
 
 SCRIPTS = Path(__file__).parent / "scripts"
 READY_S = 40
@@ -49,12 +52,13 @@ class Routes:
         return f"{urlsplit(self.relay_url).netloc}={self.relay} 127.0.0.1:0={self.gateway}"
 
 
-def team_file(routes: Routes, channel: str, programs: str) -> str:
-    """team.env."""
+def team_file(routes: Routes, channel: str, programs: str, *, logs: str = LOGS) -> str:
+    """team.env. Where the agents log elsewhere, it is copied to LOGS whenever they are halted or ended."""
     relay, gateway = urlsplit(routes.relay_url), urlsplit(routes.gateway_url)
     settings = {
         "bin": programs,
-        "logs": LOGS,
+        "logs": logs,
+        "collected": LOGS,
         "forward": routes.forward,
         "relay_host": relay.hostname,
         "relay_port": relay.port,

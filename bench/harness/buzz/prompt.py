@@ -26,9 +26,11 @@ def system(
     *,
     user: str,
     workdir: str | None,
+    task_skills: str = "",
 ) -> str:
     """The text of one agent's file. `people` are all public keys by name, the user's among them."""
-    parts = [agent.prompt, agent.persona or "", *agent.skills, _situation(agent, team, channel, people, user, workdir)]
+    situation = _situation(agent, team, channel, people, user, workdir)
+    parts = [agent.prompt, agent.persona or "", *agent.skills, task_skills, situation]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 

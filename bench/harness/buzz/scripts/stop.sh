@@ -1,7 +1,7 @@
 #!/bin/sh
-# Ends a team's agents with all that is theirs, at once, and takes their keys away.
+# Ends a team's agents with all that is theirs, at once, and takes their keys away; or halts them until go_on.sh.
 #
-#   sh stop.sh DIRECTORY
+#   sh stop.sh DIRECTORY [halt]
 #
 # Theirs is what descends from a buzz-acp or is in its session: buzz-agent, buzz-dev-mcp and the commands under way, which
 # have process groups of their own. A service that an agent detached from all of them stays: it may be the task's result.
@@ -47,6 +47,13 @@ while [ -n "$found" ]; do
     kill -STOP $found 2> /dev/null
     search
 done
+. "$dir/team.env"
+# What they have logged so far. Where they log elsewhere, Harbor empties its own directory between a task's steps.
+[ "$bzb_logs" = "$bzb_collected" ] || { mkdir -p "$bzb_collected" && cp -R "$bzb_logs/." "$bzb_collected"; }
+if [ "${2:-}" = halt ]; then
+    echo $known > "$dir/halted"
+    exit 0
+fi
 kill -KILL $known 2> /dev/null
 [ -f "$dir/forwarder.pid" ] && kill -KILL "$(cat "$dir/forwarder.pid")" 2> /dev/null
 
