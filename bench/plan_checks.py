@@ -95,9 +95,7 @@ def team_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Probl
         leave_out = f"leave it out with -x {task.directory.name}"
         if servers := task.environment.get("mcp_servers"):
             names = _listed([str(server.get("name")) for server in servers if isinstance(server, dict)])
-            what = (
-                f"[[environment.mcp_servers]]: the task brings {names}, and no member can use a task's MCP server"
-            )
+            what = f"[[environment.mcp_servers]]: the task brings {names}, and no member can use a task's MCP server"
             yield Problem(shown(task.directory / "task.toml"), what, leave_out)
         if task.prior:
             what = "the task begins with a conversation to go on with, and that of one agent is no team's"

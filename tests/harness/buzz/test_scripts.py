@@ -31,7 +31,14 @@ class Team:
     def logs(self) -> Path:
         return self.home / "logs"
 
-    def make(self, acp: str, *, agents: tuple[str, ...] = ("orch", "worker-1"), port: int | None = None) -> None:
+    def make(
+        self,
+        acp: str,
+        *,
+        agents: tuple[str, ...] = ("orch", "worker-1"),
+        port: int | None = None,
+        collected: Path | None = None,
+    ) -> None:
         programs = self.home / "bin"
         programs.mkdir()
         (programs / "buzz-acp").write_text(f"#!/bin/bash\n{acp}")
@@ -40,10 +47,11 @@ class Team:
         routes = kit.Routes(f"ws://localhost:{port or self.port}", f"http://127.0.0.1:{self.port}")
         told = kit.team_file(routes, "c-1", str(programs))
         told = told.replace("bzb_logs=/logs/agent", f"bzb_logs={self.logs}").replace("bzb_ready_s=40", "bzb_ready_s=2")
+        told = told.replace("bzb_collected=/logs/agent", f"bzb_collected={collected or self.logs}")
         kit.write(self.home / "kit", told, {name: (f"export NAME={name}\n", "") for name in agents})
 
-    def run(self, script: str) -> subprocess.CompletedProcess[str]:
-        command = ["sh", str(self.home / "kit" / script), str(self.home / "kit")]
+    def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", str(self.home / "kit" / script), str(self.home / "kit"), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
 
     def pids(self, pattern: str) -> list[int]:
@@ -125,6 +133,30 @@ def test_who_has_died_is_said(team: Team) -> None:
     os.kill(int((team.home / "kit" / "agents" / "worker-1" / "pid").read_text()), 9)
     wait_until(lambda: team.run("alive.sh").stdout != "")
     assert team.run("alive.sh").stdout == "dead worker-1\n"
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+
+
+def test_a_halted_team_stands_still_with_its_tree_until_it_may_go_on(team: Team, tmp_path: Path) -> None:
+    mark = f"halted-{os.getpid()}"
+    collected = tmp_path / "collected"
+    child = f"exec -a {mark}-child sleep 1000"
+    team.make(f"bash -c {shlex.quote(child)} & {READY} sleep 1000", agents=("orch",), collected=collected)
+    team.run("start.sh")
+    wait_until(lambda: len(team.pids(mark)) == 1)
+    everybody = [int((team.home / "kit" / "agents" / "orch" / "pid").read_text()), *team.pids(mark)]
+    done = team.run("stop.sh", "halt")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [state_of(pid) for pid in everybody] == ["T", "T"]
+    assert (collected / "orch" / "buzz-acp.log").read_text() == (team.logs / "orch" / "buzz-acp.log").read_text()
+    assert team.run("alive.sh").stdout == ""
+    done = team.run("go_on.sh")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "T" not in [state_of(pid) for pid in everybody]
+    team.run("stop.sh", "halt")
+    assert (team.run("stop.sh").returncode, team.pids(mark)) == (0, [])
 
 
 def test_stopping_ends_the_tree_whatever_groups_it_has_and_leaves_what_was_detached(team: Team) -> None:

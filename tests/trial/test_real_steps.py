@@ -1,0 +1,61 @@
+"""Tasks in steps played by real agents: halted between two steps, and the same processes in the next."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from harbor.models.agent.context import AgentContext
+from harbor.utils.trajectory_validator import TrajectoryValidator
+
+from tests.trial.test_steps import evidence, in_steps, receipts
+
+pytestmark = pytest.mark.slow
+
+STATES = "for pid in $(pgrep -f 'buzz-(acp|agent|dev-mcp)'); do cut -d' ' -f3 /proc/$pid/stat; done | sort -u"
+
+
+async def run(trial: Any, instruction: str) -> dict[str, Any]:
+    context = AgentContext()
+    await trial.agent.run(instruction, trial.environment, context)
+    told: dict[str, Any] = context.metadata["buzzbench"]
+    return told
+
+
+async def test_real_agents_stand_still_between_two_steps_and_go_on_as_the_same(real: Any) -> None:
+    trial = await real.trial(in_steps(real.bench, "steps"))
+    await trial.agent.setup(trial.environment)
+    draft = await run(trial, "write it")
+    assert (draft["ended"], draft["fault"], draft["labels"]) == ("done", None, [])
+    before = await trial.processes()
+    assert before
+    assert await trial.say(STATES) == "T"
+    # Harbor empties the logs before the next step, and what the agents say then must not be lost.
+    assert await trial.say("ls /logs/agent") == "orch\nworker-1\nworker-2"
+    await trial.environment.exec("rm -rf /logs/agent/*", user="root")
+    change = await run(trial, "change it")
+    assert (change["ended"], change["fault"], change["channel"]) == ("done", None, draft["channel"])
+    assert await trial.say("cat /app/out") == "change"
+    assert await trial.processes() == []
+    assert await trial.say("grep -c 'turn starting' /logs/agent/worker-1/buzz-acp.log") == "2"
+    assert evidence(trial, "change")["unexplained"] == []
+    mine = [r for r in receipts(real.bench) if r["trial"] == trial.directory.name]
+    for told in (draft, change):
+        of_step = [r for r in mine if r["step"] == told["step"]["name"]]
+        assert sum(used["calls"] for used in told["agents"].values()) == len(of_step) > 0
+
+
+async def test_what_a_real_agent_did_in_a_step_is_that_steps_trajectory(real: Any) -> None:
+    trial = await real.trial(in_steps(real.bench, "atif"))
+    await trial.agent.setup(trial.environment)
+    path = trial.directory / "agent" / "trajectory.json"
+    acts = (("write it", "echo draft > out", "echo change"), ("change it", "echo change > out", "echo draft"))
+    for instruction, did, other in acts:
+        await run(trial, instruction)
+        validator = TrajectoryValidator()
+        assert validator.validate(path), validator.get_errors()
+        worker = json.loads(path.read_text())["subagent_trajectories"][1]
+        commands = [call["arguments"]["command"] for step in worker["steps"] for call in step.get("tool_calls", ())]
+        assert any(did in command for command in commands)
+        assert not any(other in command for command in commands)
