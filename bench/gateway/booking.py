@@ -33,10 +33,7 @@ class Call:
     take: Take | None = None
     """Its recording, in a job that is recorded."""
     step: str | None = None
-    """At which step of its task the trial was when the call came."""
-
-    def __post_init__(self) -> None:
-        self.step = self.principal.job.steps.get(self.principal.issue.trial)
+    """At which step of its task the trial is when the call goes out."""
 
 
 def bound(call: Call, request: Request) -> Amount:
@@ -149,7 +146,7 @@ def _receipt(call: Call, ended: Ended, charge: Amount, *, unbounded: bool) -> Re
         streamed=ended.streamed,
         served_model=ended.reported.model,
         served_provider=ended.reported.provider,
-        step=call.step,
+        step=call.step or principal.step,
     )
 
 

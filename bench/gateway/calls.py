@@ -20,7 +20,7 @@ from bench.gateway.attempts import Attempt, Ended
 from bench.gateway.booking import Call
 from bench.gateway.jobs import OpenCall, Principal
 from bench.gateway.ledger import Amount, Refusal, Reservation
-from bench.gateway.refusals import ReceiptsFailed, Refused, check_alive
+from bench.gateway.refusals import ReceiptsFailed, Refused, check_alive, check_awake
 from bench.gateway.sink import Sink
 from bench.gateway.upstream import Outgoing
 from bench.gateway.wire import Request
@@ -30,8 +30,9 @@ async def make(call: Call, request: Request, outgoing: Outgoing, client: aiohttp
     """How the call ended, booked and recorded. Raises Refused for one that doesn't go out, booked too."""
     principal = call.principal
     under_way = OpenCall()
-    principal.open.add(under_way)
     try:
+        await _next_step(call)
+        principal.open.add(under_way)
         return await _attempts(call, under_way, request, outgoing, client, sink)
     except ReceiptsFailed:
         raise
@@ -41,6 +42,17 @@ async def make(call: Call, request: Request, outgoing: Outgoing, client: aiohttp
     finally:
         principal.open.discard(under_way)
         under_way.booked()
+
+
+async def _next_step(call: Call) -> None:
+    """Return when a step of the trial's task is under way: at once where it has none. Raises Refused for a dead token.
+
+    Who was halted between two steps hears the answer in the next one, as if nothing had been.
+    """
+    while call.principal.rests:
+        await call.principal.job.changed()
+        check_alive(call.principal)
+    call.step = call.principal.step
 
 
 async def _attempts(
@@ -110,7 +122,7 @@ async def _turn(call: Call) -> None:
     while True:
         if is_held and (principal.rests or not principal.alive):
             principal.tally.held_calls += 1
-        check_alive(principal)
+        check_awake(principal)
         _check_standing(principal)
         wait_s = principal.backoff.wait_s()
         if wait_s == 0:
@@ -132,7 +144,7 @@ async def _reserve(call: Call, request: Request) -> Reservation:
         if not held.passing:
             raise _over_budget(principal, held)
         await job.changed()
-        check_alive(principal)
+        check_awake(principal)
         if principal.asks_upstream:
             _check_standing(principal)
 

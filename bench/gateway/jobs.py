@@ -129,6 +129,11 @@ class Principal:
             self.job.notify(Notice(kind, reason, self.issue.trial, self.issue.agent))
 
     @property
+    def step(self) -> str | None:
+        """At which step of its task its trial is, or was last."""
+        return self.job.steps.get(self.issue.trial)
+
+    @property
     def rests(self) -> bool:
         """Whether its trial is between two steps of its task."""
         return self.issue.trial in self.job.resting
@@ -183,6 +188,7 @@ class Job:
         """A step of the trial's task begins: its agents may call, and their receipts name it."""
         self.steps[trial] = step
         self.resting.discard(trial)
+        self.wake()
         for principal in self.of_trial(trial):
             principal.told.clear()
 

@@ -14,7 +14,7 @@ class Refused(Exception):
     """The gateway's own answer to a call. `kind` is in the header `x-buzzbench-error`, and OpenAI's `code`.
 
     Kinds and statuses: `unauthorized` 401 (no such token), `revoked` 401 (a dead one), `model` and `endpoint` 403,
-    `resting` 403 (its trial is between two steps of a task), `bad_request` 400, `not_found` 404, `too_large` 413,
+    `resting` 403 (it waited to go out when its step ended), `bad_request` 400, `not_found` 404, `too_large` 413,
     `budget` 402, `script_mismatch`, `script_exhausted` and `replay_miss` 422, `upstream` 502 or 504, `upstream_refused`
     with the upstream's own status (it has stopped the job), `upstream_limit` 429 (its limit resets late), `cut` 401
     (the token died during the call), `gone` 499 (the client left while its call waited), `receipts` 500.
@@ -35,11 +35,16 @@ class ReceiptsFailed(Refused):
 
 
 def check_alive(principal: Principal) -> None:
-    """Raise Refused for a dead token, and for one whose trial is between two steps of its task."""
+    """Raise Refused for a dead token."""
     if not principal.alive:
         raise Refused(401, "revoked", "this token is dead: the agent's trial or its job has ended")
+
+
+def check_awake(principal: Principal) -> None:
+    """Raise Refused for a dead token, and for a call that waited when the step ended in which it came."""
+    check_alive(principal)
     if principal.rests:
-        raise Refused(403, "resting", "between two steps of its task a team makes no call")
+        raise Refused(403, "resting", "the step of the task ended in which this call came, before it could go out")
 
 
 def check(principal: Principal, wire: Wire, request: Request) -> None:

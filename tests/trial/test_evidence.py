@@ -125,7 +125,7 @@ def test_the_form_is_the_documented_one_and_encodes_any_text() -> None:
     found = build(say(ORCH, "ä\u2028☃\n"))
     assert list(found) == [
         *("schema", "trial", "task", "channel", "user", "roster", "channels"),
-        *("messages", "edits", "reactions", "memberships", "events", "invalid", "unexplained"),
+        *("messages", "edits", "reactions", "memberships", "step", "events", "invalid", "unexplained"),
     ]
     encoded = evidence.encode(found)
     assert json.loads(encoded) == found
