@@ -1,8 +1,8 @@
 """What killed runs left in the engine: containers, networks, volumes and images of trials that nobody runs any more.
 
 Nothing of it goes away by itself: Harbor gives a repeated attempt another name (public case 55; HARBOR.md section 7.4).
-A Compose project is such a left-over if its containers carry our label and the process that started them is gone, or
-if its name begins with that of a trial in a job's journal whose run is gone. Nothing else is ever touched.
+A Compose project is such a left-over if its containers and networks carry our label and the process that started them
+is gone, or if its name begins with that of a trial in a job's journal whose run is gone. Nothing else is ever touched.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def find(state_dir: Path) -> list[Leftover]:
     """The left-overs of this installation, by name. Changes nothing. Raises DockerFailed."""
     things = _things()
     owners: dict[str, list[Owner | None]] = defaultdict(list)
-    for thing in things["containers"]:
+    for thing in (*things["containers"], *things["networks"]):
         if thing.state == state_label(state_dir):
             owners[thing.project].append(Owner.parse(thing.process))
     gone = {project for project, found in owners.items() if all(owner and owner.is_gone for owner in found)}
