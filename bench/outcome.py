@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -36,6 +37,10 @@ LABEL_OF_EXCEPTION = {
 SCRIPT_FAULTS = frozenset({"script_mismatch", "script_exhausted", "replay_miss"})
 """Faults that are labels, too: they say that a rehearsal's script, or a replay's cassette, has to be looked at."""
 
+COMPOSE_FAILED = re.compile(
+    r"^Docker compose command failed .*Return code: (\d+)\. Stdout: (.*)\. Stderr: [^\n]*\Z", re.DOTALL
+)
+"""How Harbor's Docker environment tells of it, with all that Compose printed: its last line says what is wrong."""
 
 OUT_OF_RANGE = "the reward is not from 0 to 1"
 
@@ -171,6 +176,8 @@ def _no_reward_reason(complaint: str, facts: Facts) -> str:
 
 
 def _exception(facts: Facts) -> str:
+    if failed := COMPOSE_FAILED.search(facts.exception_message):
+        return f"docker compose ended with {failed[1]}: {failed[2].rstrip().rpartition('\n')[2].strip()}"
     first_line = facts.exception_message.strip().splitlines()[0] if facts.exception_message.strip() else ""
     return f"{facts.exception_type}: {first_line}" if first_line else f"{facts.exception_type}"
 

@@ -133,6 +133,14 @@ def test_an_equal_verdict_is_not_tampering() -> None:
     [
         (ran(fault=Fault("script_mismatch", "step 'merge' of orch expected 'X'")), "script_mismatch: step 'merge'"),
         (Facts(exception_type="AgentSetupTimeoutError", exception_message="360 s\nmore"), "never started: AgentSetup"),
+        (
+            Facts(
+                exception_type="RuntimeError",
+                exception_message="Docker compose command failed for environment a. Command: docker compose up. "
+                "Return code: 18. Stdout:  main Pulling \n main Error\nno such image: b:1\n. Stderr: None. ",
+            ),
+            "never started: docker compose ended with 18: no such image: b:1",
+        ),
         (Facts(), "never started"),
         (ran(cancelled=True), "cancelled"),
         (ran(exception_type="HealthcheckError"), "the infrastructure failed"),
