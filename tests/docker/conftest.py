@@ -23,7 +23,7 @@ def docker_engine() -> Iterator[None]:
     problem = engine.problem("the docker tests")
     assert problem is None, problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BUZZBENCH_HEALTH_INTERVAL", "1s")
+        patch.setenv("BUZZBENCH_HEALTH_INTERVAL", "300ms")
         yield
 
 

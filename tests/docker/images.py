@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from bench.develop import _uv as uv
@@ -51,6 +52,7 @@ def exists(image: str) -> bool:
     return subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode == 0
 
 
+@cache
 def base() -> str:
     """The Debian image."""
     name = f"{REPOSITORY}/base:{_digest([SUITE, *PACKAGES, *LEFT_OUT, *LEFT_OUT_GLOBS])}"
@@ -65,6 +67,7 @@ def base() -> str:
     return name
 
 
+@cache
 def of(role: str) -> str:
     """The image of one of the stack's services."""
     from_base = base()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.docker import marks
 from bench.settings import Settings
 from tests.docker import images
 from tests.docker.images import docker
@@ -64,6 +65,16 @@ class DockerInstallation(Installation):
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)["jobs"][0], done.stderr
 
+    def database_volume(self, *options: str, state: str | None = None) -> str:
+        """Make the volume of its database before the stack does, with `state` as its label; its name."""
+        project = self.home.name
+        self.more["BUZZBENCH_COMPOSE_PROJECT"] = project
+        labels = {marks.PROJECT: project, "com.docker.compose.volume": "buzz-postgres-data"}
+        if state is not None:
+            labels[marks.STATE] = state
+        marked = (f"--label={name}={value}" for name, value in labels.items())
+        return docker("volume", "create", *marked, *options, f"{project}_buzz-postgres-data")
+
     def remove(self) -> None:
         """Its stack, its data, and what its trials left."""
         self.inv("down")
@@ -79,6 +90,11 @@ class DockerInstallation(Installation):
 def new(home: Path) -> DockerInstallation:
     ports = free_ports(3)
     return DockerInstallation(home, ports[0], ports[1], ports[2])
+
+
+def room(megabytes: int) -> tuple[str, ...]:
+    """The options of a volume with so much room."""
+    return ("--opt=type=tmpfs", "--opt=device=tmpfs", f"--opt=o=size={megabytes}m")
 
 
 def free_ports(count: int) -> list[int]:

@@ -10,9 +10,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from bench.settings import ROOT
+from bench.stack import address
 from bench.stack.paths import door_dir
 from bench.xbuild import forwarder
 from tests.docker import tasks
@@ -20,6 +22,7 @@ from tests.docker.images import docker
 from tests.docker.installation import DockerInstallation
 from tests.pipeline import DATASET
 from tests.standins.programs import make
+from tests.xbuild import workspace
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
 
@@ -117,6 +120,25 @@ def test_a_team_works_in_a_container_that_has_no_network(
     found = facts(job)
     assert (found["ended"], found["labels"]) == ("done", [])
     assert [*door_dir(shared.state_dir).iterdir()] == []
+
+
+def test_a_build_that_fails_costs_no_data(shared: DockerInstallation, tmp_path: Path) -> None:
+    """`--fresh` drops them once the agents' programs are there."""
+    assert shared.inv("up").returncode == 0
+    found = address(shared.state_dir)
+    assert found
+    with psycopg.connect(found.dsn) as connection:
+        connection.execute("CREATE TABLE remembered ()")
+    team = ("--path", str(DATASET), "-i", "split-and-merge", "--manifest", str(TEAM))
+    done = shared.inv(
+        *("bench", *team, "--rehearsal", "-e", "docker", "--stack", "embedded", "--fresh"),
+        BUZZBENCH_BUZZ_SOURCE=str(workspace.make(tmp_path / "buzz")),
+        BUZZBENCH_XBUILD_IMAGE="localhost:1/none",
+    )
+    assert done.returncode == 3
+    assert "inv: xbuild: the image localhost:1/none for linux/" in done.stderr
+    with psycopg.connect(found.dsn) as connection:
+        assert connection.execute("SELECT to_regclass('remembered')").fetchone() != (None,)
 
 
 def test_nothing_is_left_in_the_engine(shared: DockerInstallation) -> None:

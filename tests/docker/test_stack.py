@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -20,7 +21,8 @@ from bench.stack.jobs import hold
 from bench.stack.project import kept, own_name
 from tests.docker import images
 from tests.docker.images import docker
-from tests.docker.installation import DockerInstallation, projects
+from tests.docker.installation import DockerInstallation, projects, room
+from tests.pipeline import wait_until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
 
@@ -173,17 +175,38 @@ def test_data_of_other_keys_are_dropped_once_where_they_are_ours(
     assert "was made with another password: its data are dropped and made anew" in capsys.readouterr().err
 
 
+def test_data_that_are_nobodys_and_of_another_password_are_dropped_too(
+    project: DockerInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the reference tool leaves them: without a label."""
+    volume = project.database_volume()
+    others = [f"--env=POSTGRES_{name}=another" for name in ("DB", "USER", "PASSWORD")]
+    place = ["--env=PGDATA=/var/lib/postgresql/data/pgdata", f"--volume={volume}:/var/lib/postgresql/data"]
+    before = docker("run", "--detach", "--rm", *others, *place, images.of("postgres"))
+    wait_until(lambda: "accepting" in said_in(before, "pg_isready", "--host", "127.0.0.1"))
+    docker("stop", before)
+    found = up(project)
+    assert "was made with another password: its data are dropped and made anew" in capsys.readouterr().err
+    assert not remembers(found)
+
+
+def said_in(container: str, *command: str) -> str:
+    """What a command says in the container, however it ends."""
+    return subprocess.run(["docker", "exec", container, *command], capture_output=True, text=True, check=False).stdout
+
+
+def test_a_volume_that_is_full_is_told_in_the_databases_own_words(project: DockerInstallation) -> None:
+    project.database_volume(*room(20), state=str(project.state_dir))
+    with pytest.raises(BuzzbenchError, match=r"the service postgres ended with status 1[\s\S]*No space left on device"):
+        up(project)
+    assert project.processes() == []
+    assert all(c.status != "running" for c in containers(project.compose_project).values())
+
+
 def test_data_of_another_checkout_are_never_dropped(project: DockerInstallation) -> None:
     name = project.home.name
-    volume = f"{name}_buzz-postgres-data"
-    labels = {
-        "com.docker.compose.project": name,
-        "com.docker.compose.volume": "buzz-postgres-data",
-        "buzzbench.state": "/home/other/.benchmark",
-    }
-    docker("volume", "create", *(f"--label={key}={value}" for key, value in labels.items()), volume)
+    volume = project.database_volume(state="/home/other/.benchmark")
     try:
-        project.more["BUZZBENCH_COMPOSE_PROJECT"] = name
         done = project.inv("up", "--stack", "compose", "--fresh", **project.with_stack)
         assert done.returncode == 3
         assert (
@@ -232,6 +255,30 @@ def test_a_service_that_fails_is_shown_with_its_last_lines(project: DockerInstal
     assert "  mc: not known here: []" in done.stderr
     assert project.processes() == []
     assert all(c.status != "running" for c in containers(project.compose_project).values())
+
+
+def test_a_relay_that_says_it_is_ready_and_is_not_is_found_out(
+    project: DockerInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.stack.bringup.HEALTHY_S", 1.0)
+    settings = replace(project.settings, buzz_image=images.of("hollow"))
+    with pytest.raises(BuzzbenchError, match="the relay answered 404 to POST /events"):
+        kinds.up(settings, keys.ensure(project.state_dir), "compose")
+    assert address(project.state_dir) is None
+    assert all(c.status != "running" for c in containers(project.compose_project).values())
+
+
+def test_storage_that_refuses_the_keys_is_asked_once(project: DockerInstallation, tmp_path: Path) -> None:
+    """Where it isn't ready yet it is asked again: the stand-in's first two answers are 503."""
+    (tmp_path / "deploy" / "compose").mkdir(parents=True)
+    refused = _production(project).replace(
+        "      SECRET_KEY: ${BUZZ_S3_SECRET_KEY:?run `inv env`}", "      SECRET_KEY: wrong"
+    )
+    (tmp_path / "deploy" / "compose" / "compose.yml").write_text(refused)
+    done = project.inv("up", "--stack", "compose", BUZZBENCH_BUZZ_SOURCE=str(tmp_path), **project.with_stack)
+    assert done.returncode == 1
+    assert "the service minio-init ended with status 1; its last lines:\n" in done.stderr
+    assert done.stderr.count("was not made: HTTP Error 403: Forbidden") == 1
 
 
 def test_no_engine_is_one_line(project: DockerInstallation) -> None:

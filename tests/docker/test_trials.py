@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import itertools
+import json
 import os
+import platform
+import random
 import signal
 import subprocess
 import sys
@@ -18,10 +22,11 @@ from bench import records
 from bench.docker import leftovers, marks
 from bench.docker.engine import inspect
 from bench.settings import ROOT
+from bench.stack.identity import ProcessId, identify
 from tests.docker import images, tasks
 from tests.docker.cutoff import Door
 from tests.docker.images import docker
-from tests.docker.installation import DockerInstallation, projects
+from tests.docker.installation import DockerInstallation, projects, room
 from tests.pipeline import wait_until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
@@ -84,10 +89,24 @@ def images_of(job: Path) -> list[str]:
     ]
 
 
+def starts(job: Path) -> list[tuple[str, str]]:
+    """When each trial's environment began to start and was there, in order."""
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in job.glob("*/result.json")]
+    phases = [result["environment_setup"] for result in results]
+    return sorted((phase["started_at"], phase["finished_at"]) for phase in phases)
+
+
+def overlapping(spans: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [later for earlier, later in itertools.pairwise(spans) if later[0] < earlier[1]]
+
+
 def test_a_rehearsal_passes_in_containers_and_leaves_nothing(shared: DockerInstallation, task_image: str) -> None:
-    code, job, said = shared.rehearse_in_docker("-i", "split-and-merge", "-k", "2", "--job-name", "whole")
-    assert (code, job["counts"]["passed"]) == (0, 2), said
+    code, job, said = shared.rehearse_in_docker(
+        *("-i", "split-and-merge", "-k", "3", "-n", "3", "--job-name", "whole"), BUZZBENCH_DOCKER_STARTS="1"
+    )
+    assert (code, job["counts"]["passed"]) == (0, 3), said
     directory = Path(job["directory"])
+    assert overlapping(starts(directory)) == []
     assert own_containers(shared) == []
     assert images_of(directory) == []
     assert (
@@ -105,6 +124,7 @@ def test_what_a_container_lacks_is_not_the_teams_failure(
     tasks.write(folder, "read-only", dockerfile=plain, compose="services:\n  main:\n    read_only: true\n")
     tasks.write(folder, "no-workdir", environment=f'docker_image = "{base}"\nworkdir = "/nowhere"')
     tasks.write(folder, "foreign", environment=f'docker_image = "{foreign_image}"')
+    tasks.write(folder, "not-to-be-had", environment='docker_image = "localhost:1/nobody/none:1"')
     helper = f"services:\n  helper:\n    image: {base}\n    command: ['sleep', 'infinity']\n    stop_grace_period: 0s\n"
     script = tasks.SCRIPT.replace("echo done", "getent hosts helper > /dev/null && echo done")
     tasks.write(folder, "with-service", dockerfile=plain, compose=helper, script=script)
@@ -114,6 +134,8 @@ def test_what_a_container_lacks_is_not_the_teams_failure(
     assert found.pop("with-service") == "passed: "
     unusable = "unscored: environment_unusable: no work can be done in it"
     assert found.pop("foreign").startswith("unscored: never started: ")
+    assert "localhost:1" in found.pop("not-to-be-had")
+    assert images.exists(foreign_image), "what the run did not make is not the run's to remove"
     assert {name: reason[: len(unusable)] for name, reason in found.items()} == dict.fromkeys(
         ("no-bash", "read-only", "no-workdir"), unusable
     )
@@ -172,6 +194,29 @@ def test_what_a_killed_run_left_is_found_and_removed(
     assert leftovers.find(shared.state_dir) == []
     assert own_containers(shared) == []
     assert images_of(shared.jobs_dir / job) == []
+
+
+def test_a_network_without_its_containers_and_its_journal_is_found_by_its_label(shared: DockerInstallation) -> None:
+    """Those of a process that lives, and those of another installation, stay (public case 41)."""
+    gone = marks.Owner(platform.node(), ProcessId(2**22 - 1, "1"))
+    me = identify(os.getpid())
+    assert me
+    alive = marks.Owner(platform.node(), me)
+    owners = {"left": (shared.state_dir, gone), "used": (shared.state_dir, alive), "foreign": (Path("/other"), gone)}
+    names = {word: f"{shared.home.name}-{word}" for word in owners}
+    for word, (state, owner) in owners.items():
+        labels = {marks.PROJECT: names[word], marks.STATE: str(state), marks.PROCESS: str(owner)}
+        docker("network", "create", *(f"--label={key}={value}" for key, value in labels.items()), names[word])
+    try:
+        done = shared.inv("down")
+        assert f"removing what a killed run left: {names['left']}: 1 network\n" in done.stderr
+        assert done.stderr.count("removing") == 1
+        assert set(docker("network", "ls", "--format", "{{.Name}}").split()) & set(names.values()) == {
+            names["used"],
+            names["foreign"],
+        }
+    finally:
+        docker("network", "rm", names["used"], names["foreign"])
 
 
 def test_after_a_kill_of_the_parent_alone_the_child_tidies_up(
@@ -246,3 +291,27 @@ def test_a_relay_whose_container_is_restarted_mid_turn_is_survived(
     (trial,) = records.read_job(job).trials
     assert (trial.outcome.outcome, trial.outcome.labels) == ("passed", ("relay_restarted",))
     assert records.read_plan(job).stack == "compose"
+
+
+def test_a_database_whose_disk_is_full_leaves_no_score_and_the_job_goes_on_later(
+    project: DockerInstallation, folder: Path, plain: str
+) -> None:
+    long = random.Random(1).randbytes(20_000).hex()  # so that it fits into no page that the database has already
+    script = WORKING.replace("DONE: written", f"DONE: {long}")
+    tasks.write(folder, "full", dockerfile=plain, script=script)
+    project.more.update(project.with_stack)
+    project.database_volume(*room(150), state=str(project.state_dir))
+    up = project.inv("up", "--stack", "compose")
+    assert up.returncode == 0, up.stderr
+    run = project.start(*rehearsal(folder, "--stack", "compose", "--job-name", "full"))
+    wait_until(works(project))
+    database = f"{project.home.name}-postgres-1"
+    filled = "/var/lib/postgresql/data/filled"
+    docker("exec", database, "sh", "-c", f"dd if=/dev/zero of={filled} bs=64k 2> /dev/null || true")
+    said, errors = run.communicate(timeout=100)
+    assert run.returncode == 1, said + errors
+    assert outcomes(project.jobs_dir / "full")["full"].startswith("unscored: relay_gone: the relay could store nothing")
+    docker("exec", database, "rm", filled)
+    done = project.inv("bench", "--resume", str(project.jobs_dir / "full"))
+    assert done.returncode == 0, done.stderr
+    assert outcomes(project.jobs_dir / "full") == {"full": "passed: "}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 KEYS = f"{os.environ['MINIO_ROOT_USER']}:{os.environ['MINIO_ROOT_PASSWORD']}"
 DATA = Path(sys.argv[-1])
-EARLY = 1
+EARLY = 2
 tries = 0
 
 

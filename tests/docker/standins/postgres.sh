@@ -2,6 +2,8 @@
 # PostgreSQL's image in miniature: makes the database of POSTGRES_DB, _USER and _PASSWORD once, then serves it.
 set -euo pipefail
 [ "$1" = postgres ] || exec "$@"
+# A first process ends by no signal that it doesn't expect.
+trap 'exit 1' INT TERM
 if [ "$(id -u)" = 0 ]; then
     mkdir -p "$PGDATA" /var/run/postgresql
     chown -R postgres "$(dirname "$PGDATA")" /var/run/postgresql
