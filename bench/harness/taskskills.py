@@ -19,7 +19,7 @@ MOST_BYTES = 16_384
 """Of each SKILL.md: the front matter comes first."""
 RECORD, UNIT = "\x1e", "\x1f"
 READ = (
-    "cd {directory} && for file in */SKILL.md; do "
+    "cd {directory} || exit 1; for file in */SKILL.md; do "
     '[ -f "$file" ] && printf \'\\036%s\\037\' "${{file%/SKILL.md}}" && head -c {bytes} "$file"; done; true'
 )
 """Each skill's directory and the beginning of its file, told apart by ASCII's separators."""

@@ -22,6 +22,7 @@ from bench.stack.postgres import Postgres
 from bench.trial import session
 from bench.trial.agent import TeamAgent
 from tests.standins.programs import make as make_programs
+from tests.trial.harborjobs import HarborJobs
 from tests.trial.realteams import RealBench
 from tests.trial.services import Stack, Workspace, remove
 
@@ -165,6 +166,14 @@ async def own_bench(own_stack: Stack, tmp_path: Path, monkeypatch: pytest.Monkey
     """Trials on a stack that the test may hurt."""
     async for made in _bench(own_stack, tmp_path, monkeypatch):
         yield made
+
+
+@pytest.fixture
+async def harbor(shared_stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Real Harbor jobs on the shared stack."""
+    monkeypatch.setenv("HARBOR_TELEMETRY", "off")
+    yield HarborJobs(shared_stack, tmp_path, monkeypatch)
+    await session.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from harbor.job import Job
-from harbor.models.job.config import JobConfig
 from harbor.utils.trajectory_validator import TrajectoryValidator
 
-from bench import manifest, records
-from bench.planrecord import JobPlanRecord
-from bench.records import TrialRecord
 from bench.settings import ROOT
 from bench.trial.deadline import task_timeout_s
-from tests.trial.services import Stack
+from tests.trial.harborjobs import HarborJobs
 
 pytestmark = [
     pytest.mark.slow,
@@ -27,62 +19,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Task.checksum will be deprecated:DeprecationWarning"),
 ]
 
-MANIFEST = ROOT / "manifests" / "rehearsal.yaml"
 TASK = ROOT / "buzz-dataset" / "change-asked-later"
 
 
-@dataclass(frozen=True)
-class Ran:
-    """One trial: Harbor's result, its directory, and what the records make of it."""
-
-    result: Any
-    directory: Path
-    record: TrialRecord
-
-    def told(self, step: int) -> dict[str, Any]:
-        found: dict[str, Any] = self.result.step_results[step].agent_result.metadata["buzzbench"]
-        return found
-
-
-type Run = Callable[..., Awaitable[Ran]]
-
-
-@pytest.fixture
-async def run(shared_stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Run]:
-    """Runs a job of one trial."""
-    from bench.trial import session
-
-    monkeypatch.setenv("HARBOR_TELEMETRY", "off")
-
-    async def job(task: Path, script: str = "good") -> Ran:
-        name = f"job-{script}"
-        monkeypatch.setenv("BUZZBENCH_RUN_DIR", str(shared_stack.run_dir(f"{tmp_path.name}-{name}")))
-        kwargs = {
-            "manifest": str(MANIFEST),
-            "condition_sha256": manifest.load(MANIFEST).sha256,
-            "endpoints": None,
-            "rehearsal": script,
-        }
-        config = {
-            "job_name": name,
-            "jobs_dir": str(tmp_path),
-            "quiet": True,
-            "agents": [{"name": "bench.trial.agent:TeamAgent", "kwargs": kwargs}],
-            "environment": {"import_path": "bench.sandbox.environment:SandboxEnvironment"},
-            "tasks": [{"path": str(task)}],
-        }
-        created = await Job.create(JobConfig.model_validate(config))
-        (result,) = (await created.run()).trial_results
-        directory = tmp_path / name / result.trial_name
-        plan = JobPlanRecord(name, script, "test", "", "embedded", "sandbox", 1, {result.task_name: task})
-        return Ran(result, directory, records.read_trial(directory, plan))
-
-    yield job
-    await session.close()
-
-
-async def test_a_good_script_passes_every_step_and_leaves_each_steps_files(run: Run) -> None:
-    ran = await run(TASK)
+async def test_a_good_script_passes_every_step_and_leaves_each_steps_files(harbor: HarborJobs) -> None:
+    ran = await harbor.run(TASK)
     assert [(step.name, step.outcome.outcome) for step in ran.record.steps] == [
         ("draft", "passed"),
         ("change", "passed"),
@@ -101,8 +42,8 @@ async def test_a_good_script_passes_every_step_and_leaves_each_steps_files(run: 
         assert set(of_harbor.agent_result.model_usage) == {"scripted"}
 
 
-async def test_a_step_below_its_min_reward_ends_the_trial_there(run: Run) -> None:
-    ran = await run(TASK, "wrong-asks-both-for-the-draft")
+async def test_a_step_below_its_min_reward_ends_the_trial_there(harbor: HarborJobs) -> None:
+    ran = await harbor.run(TASK, "wrong-asks-both-for-the-draft")
     assert [step.step_name for step in ran.result.step_results] == ["draft"]
     assert (ran.record.outcome.outcome, ran.record.outcome.reward) == ("failed", 0.0)
     assert ran.record.outcome.reason == (
@@ -110,18 +51,18 @@ async def test_a_step_below_its_min_reward_ends_the_trial_there(run: Run) -> Non
     )
 
 
-async def test_a_later_step_that_goes_wrong_fails_the_trial_and_says_which(run: Run) -> None:
-    ran = await run(TASK, "wrong-another-changes-it")
+async def test_a_later_step_that_goes_wrong_fails_the_trial_and_says_which(harbor: HarborJobs) -> None:
+    ran = await harbor.run(TASK, "wrong-another-changes-it")
     assert [step.outcome.outcome for step in ran.record.steps] == ["passed", "failed"]
     assert ran.record.outcome.reward == 0.0
     assert ran.record.outcome.reason.startswith("step change: evidence: ")
 
 
 async def test_a_script_that_does_not_fit_a_later_step_leaves_the_trial_without_a_score(
-    run: Run, tmp_path: Path
+    harbor: HarborJobs, tmp_path: Path
 ) -> None:
     script = (TASK / "rehearsal" / "good.yaml").read_text().replace('expect: ["Wednesday"]', 'expect: ["Sunday"]')
-    ran = await run(task(tmp_path, script=script, like=TASK))
+    ran = await harbor.run(task(tmp_path, script=script, like=TASK))
     assert (ran.record.outcome.outcome, ran.record.outcome.labels) == ("unscored", ("script_mismatch",))
     assert ran.record.outcome.reason.startswith("step change: script_mismatch: ")
 
@@ -184,35 +125,35 @@ def task(tmp_path: Path, *, toml: str = "", script: str = SCRIPT, like: Path | N
 STEPS = '[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n'
 
 
-async def test_each_step_is_set_up_and_its_rewards_are_combined_key_by_key(run: Run, tmp_path: Path) -> None:
-    ran = await run(task(tmp_path, toml=STEPS))
+async def test_each_step_is_set_up_and_its_rewards_are_combined_key_by_key(harbor: HarborJobs, tmp_path: Path) -> None:
+    ran = await harbor.run(task(tmp_path, toml=STEPS))
     assert ran.result.verifier_result.rewards == {"reward": 0.75, "speed": 4.0}
     assert (ran.record.outcome.outcome, ran.record.outcome.reward) == ("failed", 0.75)
     assert ran.record.outcome.reason == "step one: reward 0.5"
 
 
-async def test_the_last_steps_reward_is_the_trials_where_the_task_says_so(run: Run, tmp_path: Path) -> None:
+async def test_the_last_steps_reward_is_the_trials_where_the_task_says_so(harbor: HarborJobs, tmp_path: Path) -> None:
     made = task(tmp_path, toml=STEPS)
     config = made / "task.toml"
     config.write_text('multi_step_reward_strategy = "final"\n' + config.read_text())
-    ran = await run(made)
+    ran = await harbor.run(made)
     assert (ran.record.outcome.outcome, ran.record.outcome.reward) == ("passed", 1.0)
 
 
-async def test_a_verifier_of_its_own_environment_judges_each_step(run: Run, tmp_path: Path) -> None:
+async def test_a_verifier_of_its_own_environment_judges_each_step(harbor: HarborJobs, tmp_path: Path) -> None:
     own = 'artifacts = ["/app/seen-one", "/app/seen-two"]\n'
     made = task(tmp_path, toml=f'[verifier]\nenvironment_mode = "separate"\n{STEPS}')
     (made / "task.toml").write_text(own + (made / "task.toml").read_text())
-    ran = await run(made)
+    ran = await harbor.run(made)
     assert [step.outcome.reward for step in ran.record.steps] == [0.5, 1.0]
 
 
 @pytest.mark.parametrize(("command", "outcomes"), [("test -e where", ["failed", "passed"]), ("false", ["failed"] * 2)])
 async def test_a_steps_healthcheck_comes_before_the_team_goes_on(
-    run: Run, tmp_path: Path, command: str, outcomes: list[str]
+    harbor: HarborJobs, tmp_path: Path, command: str, outcomes: list[str]
 ) -> None:
     check = f'[steps.healthcheck]\ncommand = "{command}"\ninterval_sec = 0.1\nretries = 1\nstart_interval_sec = 0.1\n'
-    ran = await run(task(tmp_path, toml=STEPS + check))
+    ran = await harbor.run(task(tmp_path, toml=STEPS + check))
     assert [step.outcome.outcome for step in ran.record.steps] == outcomes
     if command == "false":
         assert ran.record.steps[1].outcome.reason.startswith("no reward: HealthcheckError: ")
