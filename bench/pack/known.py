@@ -47,8 +47,10 @@ def publics(settings: Settings, trial_dirs: Iterable[Path]) -> dict[str, str]:
     """Whose each public key is: those of this installation, and of the trials' members as their evidence names them."""
     found = {}
     for directory in trial_dirs:
-        for member in _roster(directory / EVIDENCE):
-            found[str(member.get("public"))] = f"{member.get('name')} in {directory.name}"
+        # Of a task in steps, each step has its own.
+        for evidence in directory.rglob(EVIDENCE):
+            for member in _roster(evidence):
+                found[str(member.get("public"))] = f"{member.get('name')} in {directory.name}"
     if state_path(settings.state_dir).exists():
         state = load(settings.state_dir)
         found |= {getattr(state, name).public: f"the {name}" for name in KEY_FIELDS}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
 from bench.channel import RelayGone, RelayRefused
 from bench.gateway.protocol import Grant, Notice
@@ -137,14 +137,27 @@ class RealTeam:
 
     async def _look(self) -> End | None:
         try:
-            dead = await self._crew.dead()
+            look = await self._crew.look()
+            self._note_dead(look.dead)
+            lead = self._room.cast.orchestrator.agent.name
+            if gone := [name for name in look.dead if name in (lead, "forwarder")]:
+                return End(
+                    "agents_died", f"{' and '.join(gone)} ended during the work, without which nobody can end it"
+                )
+            return await self._cut_off() if look.unreachable else None
         except EnvironmentGone as error:
             return End("environment_lost", str(error))
-        self.died += [name for name in dead if name not in self.died]
-        lead = self._room.cast.orchestrator.agent.name
-        if gone := [name for name in dead if name in (lead, "forwarder")]:
-            return End("agents_died", f"{' and '.join(gone)} ended during the work, without which nobody can end it")
-        return None
+
+    async def _cut_off(self) -> End | None:
+        """The end where the relay answers here and, before as after that, not there. Raises EnvironmentGone."""
+        await self._room.user.query([{"kinds": [PRESENCE], "authors": list(self._names), "limit": 1}])
+        look = await self._crew.look()
+        if self._room.interrupted or not look.unreachable:
+            return None
+        return End("environment_lost", "the relay can't be reached from the environment any more: its network is gone")
+
+    def _note_dead(self, names: Iterable[str]) -> None:
+        self.died += [name for name in names if name not in self.died]
 
     async def _nudge(self) -> End | None:
         if not self._nudges_left:
@@ -159,7 +172,7 @@ class RealTeam:
         """End every process of theirs."""
         self._stopped_at = time.time()
         try:
-            await self._crew.stop()
+            self._note_dead(await self._crew.stop())
         except EnvironmentGone as error:
             # What the agents had control of: that it is gone is a label, and the tokens are dead all the same.
             self._stage.logger.warning("%s: %s", self._room.cast.trial, error)

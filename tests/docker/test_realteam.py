@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from bench import costs, records
+from bench.docker import marks
+from bench.docker.engine import inspect
 from bench.settings import ROOT
 from bench.stack import address
 from bench.stack.paths import door_dir
@@ -20,7 +26,7 @@ from bench.xbuild import forwarder
 from tests.docker import tasks
 from tests.docker.images import docker
 from tests.docker.installation import DockerInstallation
-from tests.pipeline import DATASET
+from tests.pipeline import DATASET, wait_until
 from tests.standins.programs import make
 from tests.xbuild import workspace
 
@@ -65,9 +71,8 @@ def test_a_team_of_real_agents_works_in_a_container(
     assert "turn complete" in log.read_text()
 
 
-def test_where_the_engine_is_not_local_the_programs_are_uploaded(
-    shared: DockerInstallation, task_image: str, programs: Path
-) -> None:
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
     """A tunnel to the same engine stands for one elsewhere: it has no path of ours, as far as we know."""
     if shutil.which("socat") is None:
         subprocess.run(["apt-get", "install", "-y", "-qq", "socat"], check=True, capture_output=True)
@@ -76,12 +81,16 @@ def test_where_the_engine_is_not_local_the_programs_are_uploaded(
         port = probe.getsockname()[1]
     here = os.environ["DOCKER_HOST"].removeprefix("unix://")
     tunnel = subprocess.Popen(["socat", f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr", f"UNIX-CONNECT:{here}"])
-    try:
-        code, job = rehearse(shared, programs, DOCKER_HOST=f"tcp://127.0.0.1:{port}")
-        assert (code, facts(job)["ended"]) == (0, "done")
-    finally:
-        tunnel.terminate()
-        tunnel.wait()
+    yield f"tcp://127.0.0.1:{port}"
+    tunnel.terminate()
+    tunnel.wait()
+
+
+def test_where_the_engine_is_not_local_the_programs_are_uploaded(
+    shared: DockerInstallation, task_image: str, programs: Path, elsewhere: str
+) -> None:
+    code, job = rehearse(shared, programs, DOCKER_HOST=elsewhere)
+    assert (code, facts(job)["ended"]) == (0, "done")
 
 
 ALONE = """
@@ -139,6 +148,106 @@ def test_a_build_that_fails_costs_no_data(shared: DockerInstallation, tmp_path: 
     assert "inv: xbuild: the image localhost:1/none for linux/" in done.stderr
     with psycopg.connect(found.dsn) as connection:
         assert connection.execute("SELECT to_regclass('remembered')").fetchone() != (None,)
+
+
+WAITING = """
+orch:
+  - name: work
+    expect: ["write the file"]
+    do:
+      - run: "touch /app/started; until test -e /app/go; do sleep 0.1; done; echo done > result.txt"
+  - name: finish
+    on: result
+    do:
+      - done: "DONE: written"
+"""
+"""A script whose command shows that it runs, and goes on when it is let."""
+
+
+def waiting_run(
+    installation: DockerInstallation, programs: Path, folder: Path, task_image: str, job: str, **variables: str
+) -> tuple[subprocess.Popen[str], str]:
+    """A run of real agents whose orchestrator waits to be let go, and its container."""
+    tasks.write(folder, "waiting", dockerfile=f"FROM {task_image}\nWORKDIR /app\n", script=WAITING)
+    words = ["bench", "--path", str(folder), "--rehearsal", "-e", "docker", "-k", "1", "--job-name", job]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "invoke", *words, "--manifest", str(TEAM)],
+        cwd=ROOT,
+        env=installation.environment | {"BUZZBENCH_AGENT_PROGRAMS": str(programs)} | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    mark = f"label=buzzbench.state={installation.state_dir}"
+    wait_until(lambda: _does(_container(mark), "test -e /app/started"))
+    return run, _container(mark)
+
+
+def _container(mark: str) -> str:
+    return docker("ps", "--quiet", "--filter", mark, "--filter", "label=buzzbench.process").strip()
+
+
+def _does(container: str, command: str) -> bool:
+    if not container:
+        return False
+    done = subprocess.run(["docker", "exec", container, "sh", "-c", command], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def _cut_off(container: str) -> None:
+    """Take the container's network away."""
+    (found,) = inspect("container", [container])
+    for network in found["NetworkSettings"]["Networks"]:
+        docker("network", "disconnect", "--force", network, container)
+
+
+def test_a_container_that_loses_its_network_goes_on_by_its_sockets(
+    shared: DockerInstallation, task_image: str, programs: Path, tmp_path: Path
+) -> None:
+    run, container = waiting_run(shared, programs, tmp_path / "tasks", task_image, "cut-off")
+    _cut_off(container)
+    assert _does(container, "touch /app/go")
+    said, _ = run.communicate(timeout=100)
+    assert run.returncode == 0, said
+    found = facts({"directory": str(shared.jobs_dir / "cut-off")})
+    assert (found["ended"], found["labels"]) == ("done", [])
+
+
+def test_a_container_that_loses_the_only_way_to_the_relay_is_a_lost_environment(
+    shared: DockerInstallation, task_image: str, programs: Path, tmp_path: Path, elsewhere: str
+) -> None:
+    run, container = waiting_run(shared, programs, tmp_path / "tasks", task_image, "cut-off-far", DOCKER_HOST=elsewhere)
+    _cut_off(container)
+    said, _ = run.communicate(timeout=150)
+    assert run.returncode == 0, said
+    found = facts({"directory": str(shared.jobs_dir / "cut-off-far")})
+    assert (found["ended"], found["labels"]) == ("environment_lost", ["environment_lost"])
+    assert found["reason"] == "the relay can't be reached from the environment any more: its network is gone"
+    (trial,) = records.read_job(shared.jobs_dir / "cut-off-far").trials
+    assert (trial.outcome.outcome, trial.spend.calls) == ("failed", 1)
+
+
+def test_after_a_kill_of_the_run_the_team_can_call_no_model(
+    shared: DockerInstallation, task_image: str, programs: Path, tmp_path: Path
+) -> None:
+    run, container = waiting_run(shared, programs, tmp_path / "tasks", task_image, "killed")
+    receipts = shared.jobs_dir / "killed" / records.RECEIPTS
+    (held,) = inspect("container", [container])
+    owner = marks.Owner.parse(held["Config"]["Labels"][marks.PROCESS])
+    assert owner
+    os.kill(owner.process.pid, signal.SIGKILL)
+    run.kill()
+    run.communicate(timeout=30)
+    before = costs.calls_of(receipts, [])
+    assert _does(container, "touch /app/go")
+    # The command ends, its agent asks the model what to do next, is refused three times, and says so.
+    wait_until(lambda: _does(container, "grep -q 'model call failed' /logs/agent/orch/buzz-agent.log"))
+    assert costs.calls_of(receipts, []) == before
+    assert len(before) == 1
+    done = shared.inv("down")
+    assert "removing what a killed run left: waiting__" in done.stderr
+    assert docker("ps", "--all", "--quiet", "--filter", f"id={container}") == ""
 
 
 def test_nothing_is_left_in_the_engine(shared: DockerInstallation) -> None:

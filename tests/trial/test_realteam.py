@@ -260,6 +260,35 @@ async def test_an_orchestrator_that_is_killed_ends_the_trial_with_a_label(
     assert await trial.processes() == []
 
 
+async def test_a_worker_that_is_killed_is_a_label_of_a_team_that_goes_on_without_it(real: Any) -> None:
+    script = (
+        ALONE + "      - run: 'kill -9 $(cat /opt/buzzbench/team/agents/worker-2/pid); touch alone'\n"
+        "      - done: without worker-2\n"
+    )
+    trial = await real.trial(real.bench.task("one-less", script))
+    await trial.run()
+    assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["agents_died"])
+    assert await trial.say("ls /app") == "alone"
+    assert await trial.processes() == []
+
+
+async def test_work_that_is_done_and_never_reported_is_left_to_be_judged(
+    real: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.trial.realteam.SCRIPTED_QUIET_S", 1.5)
+    script = ALONE + (
+        "      - send: {mention: [worker-1], text: please write}\n"
+        "worker-1:\n  - name: write\n    expect: [please write]\n    do: [{run: echo 1 > out}]\n"
+        "  - name: forget\n    on: result\n    do: [{say: that was it}]\n"
+    )
+    trial = await real.trial(real.bench.task("unreported", script))
+    await trial.run()
+    assert (trial.facts["ended"], trial.facts["fault"]) == ("loop", None)
+    assert trial.facts["labels"] == ["loop", "silent_turns"]
+    assert await trial.say("cat /app/out") == "1"
+    assert trial.facts["agents"]["worker-1"]["calls"] == 2
+
+
 async def test_an_agent_that_signs_as_its_neighbour_is_seen(real: Any) -> None:
     script = """
 orch:

@@ -26,6 +26,14 @@ class EnvironmentGone(BuzzbenchError):
 
 
 @dataclass(frozen=True)
+class Look:
+    """What was seen of a team: whose process has ended, `forwarder` among them, and what is out of their reach."""
+
+    dead: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Crew:
     """The processes of one team. `owner` is the user that the agents run as, None for root."""
 
@@ -46,8 +54,8 @@ class Crew:
             said = [line for line in (result.stdout or "").splitlines() if not line.startswith("ready ")]
             raise AgentsNotReady("; ".join(said) or (result.stderr or "").strip() or "the start script said nothing")
 
-    async def dead(self) -> list[str]:
-        """The names of those whose process has ended, `forwarder` among them. Raises EnvironmentGone."""
+    async def look(self) -> Look:
+        """How they are. Raises EnvironmentGone."""
         try:
             result = await self.environment.exec(f"sh {kit.INSIDE}/alive.sh {kit.INSIDE}", timeout_sec=LOOK_S)
         except Exception as error:
@@ -55,11 +63,11 @@ class Crew:
         if result.return_code:
             said = (result.stderr or result.stdout or "").strip()
             raise EnvironmentGone(f"the environment runs no command any more (code {result.return_code}): {said}")
-        return [line.removeprefix("dead ") for line in (result.stdout or "").splitlines()]
+        return Look(_said(result.stdout, "dead"), _said(result.stdout, "unreachable"))
 
-    async def stop(self) -> None:
-        """End everybody, with what they have started. Raises EnvironmentGone."""
-        await self._command(f"stop.sh {kit.INSIDE}", "the agents could not be stopped")
+    async def stop(self) -> tuple[str, ...]:
+        """End everybody, with what they have started; who had ended before. Raises EnvironmentGone."""
+        return _said(await self._command(f"stop.sh {kit.INSIDE}", "the agents could not be stopped"), "dead")
 
     async def halt(self) -> None:
         """Stop everybody, with what they have started, until `go_on`. Raises EnvironmentGone."""
@@ -69,7 +77,8 @@ class Crew:
         """Let everybody go on. Raises EnvironmentGone."""
         await self._command(f"go_on.sh {kit.INSIDE}", "the agents could not go on")
 
-    async def _command(self, command: str, failed: str) -> None:
+    async def _command(self, command: str, failed: str) -> str:
+        """What it says."""
         try:
             result = await self.environment.exec(f"sh {kit.INSIDE}/{command}", timeout_sec=STOP_S, user="root")
         except Exception as error:
@@ -77,12 +86,18 @@ class Crew:
         if result.return_code:
             said = (result.stdout or result.stderr or "").strip()
             raise EnvironmentGone(f"{failed}: {said}")
+        return result.stdout or ""
 
     async def frames(self, directory: Path) -> dict[str, tuple[str, str]]:
         """What each agent and its buzz-acp said to each other: by name (to the agent, from the agent), JSON lines."""
         with tempfile.TemporaryDirectory(dir=directory) as brought:
             await self.environment.download_dir(FRAMES, brought)
             return await asyncio.to_thread(_frames, Path(brought))
+
+
+def _said(output: str | None, word: str) -> tuple[str, ...]:
+    """What follows the word, of each line that begins with it."""
+    return tuple(line.removeprefix(f"{word} ") for line in (output or "").splitlines() if line.startswith(f"{word} "))
 
 
 def _frames(directory: Path) -> dict[str, tuple[str, str]]:

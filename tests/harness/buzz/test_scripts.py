@@ -159,6 +159,23 @@ def test_a_halted_team_stands_still_with_its_tree_until_it_may_go_on(team: Team,
     assert (team.run("stop.sh").returncode, team.pids(mark)) == (0, [])
 
 
+def test_a_relay_that_can_no_longer_be_reached_is_said(team: Team) -> None:
+    team.make(f"{READY} sleep 1000")
+    team.run("start.sh")
+    told = team.home / "kit" / "team.env"
+    told.write_text(told.read_text().replace(f"bzb_relay_port={team.port}", "bzb_relay_port=9"))
+    assert team.run("alive.sh").stdout == "unreachable relay\n"
+
+
+def test_who_had_died_before_the_end_is_said_at_the_end(team: Team) -> None:
+    team.make(f"{READY} sleep 1000")
+    team.run("start.sh")
+    os.kill(int((team.home / "kit" / "agents" / "worker-1" / "pid").read_text()), 9)
+    wait_until(lambda: team.run("alive.sh").stdout != "")
+    done = team.run("stop.sh")
+    assert (done.returncode, done.stdout) == (0, "dead worker-1\n")
+
+
 def test_stopping_ends_the_tree_whatever_groups_it_has_and_leaves_what_was_detached(team: Team) -> None:
     mark = f"marked-{os.getpid()}"
     tree = f"exec -a {mark}-child sleep 1000"

@@ -16,6 +16,7 @@ dir=$1
 export -p > "$dir/image.env"
 
 . "$dir/team.env"
+. "$dir/common.sh"
 printf "bzb_bin='%s'\n" "$bzb_bin" >> "$dir/image.env"
 mkdir -p "$dir/frames" "$bzb_logs"
 setsid=$(command -v setsid) || setsid=
@@ -24,21 +25,6 @@ sleep $tick 2> /dev/null || tick=1
 end=$(($(date +%s) + bzb_ready_s))
 
 in_time() { [ "$(date +%s)" -lt "$end" ]; }
-
-# A process that ended stays a zombie where nobody collects it.
-lives() {
-    { read -r line < "/proc/$1/stat"; } 2> /dev/null || return 1
-    case ${line##*) } in [ZX]*) return 1 ;; esac
-}
-
-# Any answer in HTTP will do: it shows that the way there is open.
-answers() {
-    bash -c 'exec 3<> "/dev/tcp/$0/$1" || exit 1
-        printf "GET / HTTP/1.0\r\n\r\n" >&3
-        read -r -t 5 word _ <&3
-        case $word in HTTP/*) exit 0 ;; esac
-        exit 1' "$1" "$2" 2> /dev/null
-}
 
 # The first pair is the relay's, the second the gateway's, which may listen on any port.
 if [ -n "$bzb_forward" ]; then

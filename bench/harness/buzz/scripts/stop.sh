@@ -5,15 +5,20 @@
 #
 # Theirs is what descends from a buzz-acp or is in its session: buzz-agent, buzz-dev-mcp and the commands under way, which
 # have process groups of their own. A service that an agent detached from all of them stays: it may be the task's result.
-# All are halted before any is killed, so that nothing is started anew meanwhile.
+# All are halted before any is killed, so that nothing is started anew meanwhile. Says `dead NAME` for each agent that had
+# ended before.
 set -u
 dir=$1
+. "$dir/common.sh"
 tick=0.01
 sleep $tick 2> /dev/null || tick=1
 
 known=" "
 for file in "$dir"/agents/*/pid; do
-    [ -f "$file" ] && known="$known$(cat "$file") "
+    [ -f "$file" ] || continue
+    known="$known$(cat "$file") "
+    name=${file%/pid}
+    lives "$(cat "$file")" || echo "dead ${name##*/}"
 done
 
 # Adds to $known, and says in $found which are new.
@@ -35,8 +40,7 @@ search() {
 
 living() {
     for pid in $known; do
-        { read -r line < "/proc/$pid/stat"; } 2> /dev/null || continue
-        case ${line##*) } in [ZX]*) ;; *) return 0 ;; esac
+        lives "$pid" && return 0
     done
     return 1
 }
