@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import jsonl
+from bench.prices import Tokens, hour_writes
 
 TOKEN_CLASSES = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 
@@ -66,8 +67,14 @@ def calls_of(receipts: Path, warnings: list[str]) -> list[dict[str, Any]]:
     return list(latest.values())
 
 
+def tokens_of(receipt: Mapping[str, Any]) -> Tokens:
+    """A receipt's tokens. How many of the cache writes stay for an hour, only the upstream's own report tells."""
+    fresh, read, write, output = (_number(receipt.get(name)) for name in TOKEN_CLASSES)
+    return Tokens(fresh, read, write, output, hour_writes(receipt.get("usage")) or 0)
+
+
 def by_trial(calls: Iterable[Mapping[str, Any]]) -> dict[str, Spend]:
-    """The spend of every trial that the calls are of."""
+    """The spend of every trial among these calls' receipts."""
     spends: dict[str, Spend] = {}
     for receipt in calls:
         name = str(receipt.get("trial"))

@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     PlainValidator,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -32,6 +33,9 @@ from bench.prices import USD_MICROS, Price, Tier, rate_usd_micros
 CACHE_WRITE_RATIO = Decimal("1.25")
 """A cache write's price over the input's where a manifest gives none: Anthropic's for five minutes. Providers
 without such a class of tokens never report one."""
+
+HOUR_RATIO = 2
+"""The same for cache writes that stay for an hour."""
 
 
 MOST_AGENTS = 64
@@ -49,6 +53,10 @@ def _usd(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise ValueError(f"{value!r} is no sum of money; give USD, such as 2.50")
     return int(Decimal(str(value)) * USD_MICROS)
+
+
+def _in_usd(rate: int) -> str:
+    return f"{Decimal(rate) / USD_MICROS:f}"
 
 
 def _name(value: str) -> str:
@@ -151,17 +159,33 @@ class RateRow(Strict):
     cache_write: Rate | None = Field(
         default=None, validation_alias=AliasChoices("cache_write", "cache_write_per_million_usd")
     )
+    cache_write_1h: Rate | None = Field(
+        default=None, validation_alias=AliasChoices("cache_write_1h", "cache_write_1h_per_million_usd")
+    )
     output: Rate = Field(validation_alias=AliasChoices("output", "output_per_million_usd"))
+
+    @field_validator("cache_write_1h")
+    @classmethod
+    def _dearer(cls, rate: int, info: ValidationInfo) -> int:
+        write = info.data.get("cache_write")
+        if write is not None and rate < write:
+            raise ValueError(
+                f"{_in_usd(rate)} is below cache_write {_in_usd(write)}: a write that stays for an hour is never the "
+                "cheaper one"
+            )
+        return rate
 
     @property
     def classes(self) -> dict[str, int]:
-        """All four classes."""
-        write = -(-self.input * CACHE_WRITE_RATIO // 1)
+        """All four classes, and cache writes that stay for an hour."""
+        write = int(-(-self.input * CACHE_WRITE_RATIO // 1)) if self.cache_write is None else self.cache_write
+        hour = max(write, self.input * HOUR_RATIO) if self.cache_write_1h is None else self.cache_write_1h
         return {
             "input": self.input,
             "cache_read": self.input if self.cached_input is None else self.cached_input,
-            "cache_write": int(write) if self.cache_write is None else self.cache_write,
+            "cache_write": write,
             "output": self.output,
+            "cache_write_1h": hour,
         }
 
 

@@ -1,7 +1,8 @@
 """Prices of models and what a call costs: integers only, micro-dollars, never a float.
 
 A rate is micro-dollars per million tokens, so that a manifest's `0.3` (USD per million) is exactly 300,000.
-Tokens come in four classes that share none: fresh input, cache read, cache write, output.
+Tokens come in four classes that share none: fresh input, cache read, cache write, output. Of the cache writes, those
+that stay for an hour may have a rate of their own.
 
     >>> price = price_of_usd(input="3", cache_read="0.3", cache_write="3.75", output="15")
     >>> cost_usd_micros(price, Tokens(input=86, cache_read=1920, cache_write=0, output=300))
@@ -17,6 +18,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 TOKENS_PER_RATE = 1_000_000
 """Rates are for a million tokens."""
@@ -40,27 +42,36 @@ class Tier:
     cache_read: int
     cache_write: int
     output: int
+    cache_write_1h: int | None = None
 
 
 @dataclass(frozen=True)
 class Price:
-    """Micro-dollars per million tokens, one rate for each class of tokens. `tiers` rise in `above_tokens`."""
+    """Micro-dollars per million tokens, one rate for each class of tokens. `tiers` rise in `above_tokens`.
+
+    `cache_write_1h` is for those of the cache writes that stay for an hour; None where they cost what the others do.
+    """
 
     input: int
     cache_read: int
     cache_write: int
     output: int
     tiers: tuple[Tier, ...] = ()
+    cache_write_1h: int | None = None
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of one call in disjoint classes; None is unknown, which is not zero."""
+    """The tokens of one call in disjoint classes; None is unknown, which is not zero.
+
+    `cache_write_1h` is no class of its own: so many of the cache writes stay for an hour.
+    """
 
     input: int | None
     cache_read: int | None
     cache_write: int | None
     output: int | None
+    cache_write_1h: int = 0
 
     @property
     def total(self) -> int | None:
@@ -136,41 +147,67 @@ def cost_usd_micros(price: Price, tokens: Tokens) -> int | None:
     """The call's cost in micro-dollars, rounded half up once for the call; None where a class is unknown."""
     if tokens.prompt is None:
         return None
-    total = 0
-    for count, rate in zip(tokens.classes, _rates(rates_at(price, tokens.prompt)), strict=True):
+    rates = rates_at(price, tokens.prompt)
+    total = tokens.cache_write_1h * (_of_an_hour(rates) - rates.cache_write)
+    for count, rate in zip(tokens.classes, _rates(rates), strict=True):
         if count is None:
             return None
         total += count * rate
     return _half_up(total)
 
 
-def bound_usd_micros(price: Price, *, prompt_tokens: int, output_tokens: int) -> int:
+def bound_usd_micros(price: Price, *, prompt_tokens: int, output_tokens: int, for_an_hour: bool = True) -> int:
     """The most that a call can cost whose prompt and output are at most so long, in micro-dollars.
 
     The prompt may turn out to be shorter, so every tier that it can reach counts ("Public cases", case 20).
+    `for_an_hour` is whether some of it may be written to a cache that stays for an hour.
     """
     reached: tuple[Price | Tier, ...] = (price, *(tier for tier in price.tiers if prompt_tokens > tier.above_tokens))
     totals = (
-        prompt_tokens * max(rates.input, rates.cache_read, rates.cache_write) + output_tokens * rates.output
+        prompt_tokens * max(*_rates(rates)[:3], _of_an_hour(rates) if for_an_hour else 0) + output_tokens * rates.output
         for rates in reached
     )
     return -(-max(totals) // TOKENS_PER_RATE)
 
 
+def hour_writes(usage: Any) -> int | None:
+    """How many of the cache writes in a usage report stay for an hour; None where what it says is no such number.
+
+    Only Anthropic's tells, as `cache_creation.ephemeral_1h_input_tokens`, which `cache_creation_input_tokens` counts,
+    too. Where a report doesn't split them, none does.
+    """
+    split = usage.get("cache_creation") if isinstance(usage, dict) else None
+    told = split.get("ephemeral_1h_input_tokens", 0) if isinstance(split, dict) else 0
+    return told if type(told) is int and told >= 0 else None
+
+
+def every_rate(price: Price) -> tuple[int, ...]:
+    """All rates of a price, those of its tiers too."""
+    rows: tuple[Price | Tier, ...] = (price, *price.tiers)
+    return tuple(rate for rates in rows for rate in (*_rates(rates), _of_an_hour(rates)))
+
+
 def sheet_sha256(prices: Mapping[str, Price]) -> str:
-    """The price sheet's hash: SHA-256 of its canonical JSON, models and classes sorted, tiers only where there are."""
+    """The price sheet's hash: SHA-256 of its canonical JSON, models and classes sorted, without what isn't priced."""
     sheet = {model: _told(price) for model, price in prices.items()}
     text = json.dumps(sheet, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _told(price: Price) -> dict[str, object]:
-    told = asdict(price)
-    return told if price.tiers else {name: value for name, value in told.items() if name != "tiers"}
+def _told(rates: Price | Tier) -> dict[str, object]:
+    told = {name: value for name, value in asdict(rates).items() if name != "tiers" and value is not None}
+    if isinstance(rates, Price) and rates.tiers:
+        told["tiers"] = [_told(tier) for tier in rates.tiers]
+    return told
 
 
 def _rates(rates: Price | Tier) -> tuple[int, int, int, int]:
     return (rates.input, rates.cache_read, rates.cache_write, rates.output)
+
+
+def _of_an_hour(rates: Price | Tier) -> int:
+    """The rate of cache writes that stay for an hour."""
+    return rates.cache_write if rates.cache_write_1h is None else rates.cache_write_1h
 
 
 def _half_up(rated_tokens: int) -> int:

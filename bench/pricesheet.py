@@ -2,7 +2,7 @@
 
     dated: 2026-07-01
     prices:
-      claude-sonnet-4-6: {input: 3, cached_input: 0.3, cache_write: 3.75, output: 15}
+      claude-sonnet-4-6: {input: 3, cached_input: 0.3, cache_write: 3.75, cache_write_1h: 6, output: 15}
 
 USD per million tokens, with the same rows, checks and tiers as in a manifest.
 """

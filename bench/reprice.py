@@ -14,10 +14,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from bench.costs import TOKEN_CLASSES, calls_of, usd
+from bench.costs import TOKEN_CLASSES, calls_of, tokens_of, usd
 from bench.errors import InvalidInput, MachineLacks
 from bench.nearest import did_you_mean
-from bench.prices import Tokens, cost_usd_micros
+from bench.prices import cost_usd_micros
 from bench.pricesheet import PriceSheet, load
 from bench.records import RECEIPTS
 from bench.settings import Settings
@@ -27,6 +27,7 @@ LITELLM_ROWS = {
     "input": "input_cost_per_token",
     "cached_input": "cache_read_input_token_cost",
     "cache_write": "cache_creation_input_token_cost",
+    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
     "output": "output_cost_per_token",
 }
 """Our fields and LiteLLM's, which are USD per token."""
@@ -62,9 +63,7 @@ def cost_anew(receipts: Path, sheet: PriceSheet, warnings: list[str]) -> list[Re
 
 def _model(model: str, made: list[Mapping[str, Any]], sheet: PriceSheet) -> Repriced:
     price = sheet.prices.get(model)
-    costs = [
-        None if price is None else cost_usd_micros(price, Tokens(*(r.get(c) for c in TOKEN_CLASSES))) for r in made
-    ]
+    costs = [None if price is None else cost_usd_micros(price, tokens_of(receipt)) for receipt in made]
     return Repriced(
         model=model,
         calls=len(made),

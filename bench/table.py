@@ -13,8 +13,8 @@ from bench.faults import shown
 from bench.planrecord import JobPlanRecord
 from bench.records import JobRecord, TrialRecord
 
-CAPPED = "budget"
-"""The label of a trial that was cut off by a cap of its own (public case 26)."""
+CAPPED = frozenset({"budget", "agent_budget"})
+"""The labels of trials in which a cap cut off the team, or one of its agents (public case 26)."""
 
 
 def render(job: JobRecord) -> list[str]:
@@ -63,7 +63,7 @@ def _budget(plan: JobPlanRecord) -> list[str]:
 
 def _table(job: JobRecord) -> list[str]:
     """A column of its own for trials that a cap cut off, where there are some."""
-    capped = any(CAPPED in trial.outcome.labels for trial in job.trials)
+    capped = any(map(_capped, job.trials))
     names = (
         "task",
         "attempts",
@@ -91,7 +91,7 @@ def _table(job: JobRecord) -> list[str]:
 def _row(name: str, trials: Sequence[TrialRecord], capped: bool) -> tuple[str, ...]:
     counts = [sum(trial.outcome.outcome == kind for trial in trials) for kind in ("passed", "failed", "unscored")]
     if capped:
-        counts.append(sum(CAPPED in trial.outcome.labels for trial in trials))
+        counts.append(sum(map(_capped, trials)))
     spend = costs.total(trial.spend for trial in trials)
     unknown = "+?" if spend.unknown_calls else ""
     return (
@@ -115,10 +115,14 @@ def _rates(job: JobRecord) -> Iterator[str]:
         f"{'; not comparable' if job.plan.leaderboard.standing == 'not eligible' else ''}"
     )
     yield f"leaderboard: {job.plan.leaderboard}"
-    capped = [trial for trial in job.trials if CAPPED in trial.outcome.labels and trial.is_scored]
+    capped = [trial for trial in job.trials if _capped(trial) and trial.is_scored]
     if capped:
         passed = counts["passed"] - sum(trial.outcome.outcome == "passed" for trial in capped)
         yield f"a cap cut off {_trials(len(capped))}; without: {_rate(passed, scored - len(capped))}"
+
+
+def _capped(trial: TrialRecord) -> bool:
+    return not CAPPED.isdisjoint(trial.outcome.labels)
 
 
 def _told(trial: TrialRecord) -> str:

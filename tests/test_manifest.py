@@ -60,8 +60,8 @@ def test_the_default_condition_is_the_references() -> None:
     assert {(a.max_output_tokens, a.context_window_tokens) for a in condition.agents} == {(4096, 200_000)}
     assert condition.timeout_seconds == 900
     assert condition.prices == {
-        "claude-sonnet-4-6": Price(3_000_000, 300_000, 3_750_000, 15_000_000),
-        "claude-haiku-4-5": Price(1_000_000, 100_000, 1_250_000, 5_000_000),
+        "claude-sonnet-4-6": Price(3_000_000, 300_000, 3_750_000, 15_000_000, cache_write_1h=6_000_000),
+        "claude-haiku-4-5": Price(1_000_000, 100_000, 1_250_000, 5_000_000, cache_write_1h=2_000_000),
     }
 
 
@@ -113,13 +113,22 @@ def test_the_canonical_json_has_sorted_keys_and_no_spaces(home: Project) -> None
 def test_prices_that_are_not_given_never_understate(home: Project) -> None:
     data = home.team(prices={"claude-sonnet-4-6": {"input": 3, "output": 15}})
     price = load(home.manifest(data)).prices["claude-sonnet-4-6"]
-    assert price == Price(input=3_000_000, cache_read=3_000_000, cache_write=3_750_000, output=15_000_000)
+    assert price == Price(
+        input=3_000_000, cache_read=3_000_000, cache_write=3_750_000, output=15_000_000, cache_write_1h=6_000_000
+    )
+
+
+def test_cache_writes_for_an_hour_may_have_a_price_and_are_never_the_cheaper_ones(home: Project) -> None:
+    row = {"input": 3, "output": 15, "cache_write": 7}
+    for given, expected in [({}, 7_000_000), ({"cache_write_1h": 8}, 8_000_000)]:
+        data = home.team(prices={"claude-sonnet-4-6": row | given})
+        assert load(home.manifest(data)).prices["claude-sonnet-4-6"].cache_write_1h == expected
 
 
 def test_a_price_may_have_tiers_by_the_prompts_length(home: Project) -> None:
     row = {"input": 3, "output": 15, "tiers": [{"above_tokens": 200_000, "input": 6, "output": 22.5}]}
     price = load(home.manifest(home.team(prices={"claude-sonnet-4-6": row}))).prices["claude-sonnet-4-6"]
-    assert price.tiers == (Tier(200_000, 6_000_000, 6_000_000, 7_500_000, 22_500_000),)
+    assert price.tiers == (Tier(200_000, 6_000_000, 6_000_000, 7_500_000, 22_500_000, 12_000_000),)
 
 
 def test_budgets_become_limits(home: Project) -> None:
@@ -224,6 +233,11 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
         ),
         (lambda d: d["prices"]["claude-sonnet-4-6"].update(input=3e6), "over 1000: the unit is USD per million tokens"),
         (lambda d: d["prices"]["claude-sonnet-4-6"].update(input=True), "True is no price"),
+        (lambda d: d["prices"]["claude-sonnet-4-6"].update(output=-15), "-15 is no price; give USD per million tokens"),
+        (
+            lambda d: d["prices"]["claude-sonnet-4-6"].update(cache_write=4, cache_write_1h=3),
+            "prices.claude-sonnet-4-6.cache_write_1h: 3 is below cache_write 4: a write that stays for an hour is",
+        ),
         (
             lambda d: d["prices"]["claude-sonnet-4-6"].update(input_cost_per_token=3e-6),
             "prices.claude-sonnet-4-6.input_cost_per_token: prices are USD per million tokens, not per token; give",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import hashlib
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -19,6 +20,7 @@ from bench.prices import (
     Tokens,
     bound_usd_micros,
     cost_usd_micros,
+    hour_writes,
     price_of_usd,
     rate_usd_micros,
     rates_at,
@@ -27,10 +29,16 @@ from bench.prices import (
 
 counts = st.integers(0, 10_000_000)
 rates = st.integers(0, 1_000_000_000)
+hour_rates = st.none() | rates
 tiers = st.lists(st.integers(1, 20_000_000), max_size=3, unique=True).flatmap(
-    lambda edges: st.tuples(*(st.builds(Tier, st.just(e), rates, rates, rates, rates) for e in sorted(edges)))
+    lambda edges: st.tuples(
+        *(st.builds(Tier, st.just(e), rates, rates, rates, rates, hour_rates) for e in sorted(edges))
+    )
 )
-some_price = st.builds(Price, rates, rates, rates, rates, tiers)
+some_price = st.builds(Price, rates, rates, rates, rates, tiers, hour_rates)
+some_tokens = st.builds(Tokens, counts, counts, counts, counts).flatmap(
+    lambda tokens: st.integers(0, tokens.cache_write or 0).map(lambda hour: replace(tokens, cache_write_1h=hour))
+)
 
 
 def test_the_example_in_the_docstring_holds() -> None:
@@ -77,12 +85,46 @@ def test_an_unknown_class_makes_the_cost_unknown_not_zero() -> None:
     assert Tokens(1, 2, 3, 4).total == 10
 
 
-@given(some_price, st.builds(Tokens, counts, counts, counts, counts))
+@given(some_price, some_tokens)
 def test_no_call_costs_more_than_its_bound(price: Price, tokens: Tokens) -> None:
     prompt = (tokens.input or 0) + (tokens.cache_read or 0) + (tokens.cache_write or 0)
     cost = cost_usd_micros(price, tokens)
     assert cost is not None
-    assert cost <= bound_usd_micros(price, prompt_tokens=prompt, output_tokens=tokens.output or 0)
+    for_an_hour = tokens.cache_write_1h > 0
+    bound = bound_usd_micros(price, prompt_tokens=prompt, output_tokens=tokens.output or 0, for_an_hour=for_an_hour)
+    assert cost <= bound <= bound_usd_micros(price, prompt_tokens=prompt, output_tokens=tokens.output or 0)
+
+
+SONNET = Price(3_000_000, 300_000, 3_750_000, 15_000_000, cache_write_1h=6_000_000)
+
+
+def test_cache_writes_for_an_hour_have_their_own_rate_and_the_others_theirs() -> None:
+    assert cost_usd_micros(SONNET, Tokens(0, 0, 1_000_000, 0)) == 3_750_000
+    assert cost_usd_micros(SONNET, Tokens(0, 0, 1_000_000, 0, cache_write_1h=1_000_000)) == 6_000_000
+    assert cost_usd_micros(SONNET, Tokens(0, 0, 1_000_000, 0, cache_write_1h=400_000)) == 2_250_000 + 2_400_000
+    one_rate = replace(SONNET, cache_write_1h=None)
+    assert cost_usd_micros(one_rate, Tokens(0, 0, 1_000_000, 0, cache_write_1h=400_000)) == 3_750_000
+
+
+def test_only_a_call_that_may_write_for_an_hour_reserves_that() -> None:
+    assert bound_usd_micros(SONNET, prompt_tokens=1_000_000, output_tokens=0) == 6_000_000
+    assert bound_usd_micros(SONNET, prompt_tokens=1_000_000, output_tokens=0, for_an_hour=False) == 3_750_000
+
+
+@pytest.mark.parametrize(
+    ("usage", "hour"),
+    [
+        ({"cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}}, 4),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": 3}}, 0),
+        ({"cache_creation": None}, 0),
+        ({"prompt_tokens": 9}, 0),
+        (None, 0),
+        ({"cache_creation": {"ephemeral_1h_input_tokens": -4}}, None),
+        ({"cache_creation": {"ephemeral_1h_input_tokens": "4"}}, None),
+    ],
+)
+def test_an_hours_cache_writes_are_read_from_the_report(usage: object, hour: int | None) -> None:
+    assert hour_writes(usage) == hour
 
 
 def test_a_sheets_hash_is_of_its_content() -> None:
@@ -91,6 +133,7 @@ def test_a_sheets_hash_is_of_its_content() -> None:
     assert sheet_sha256({"a": one}) != sheet_sha256({"a": two})
     canonical = b'{"a":{"cache_read":2,"cache_write":3,"input":1,"output":4}}'
     assert sheet_sha256({"a": one}) == hashlib.sha256(canonical).hexdigest()
+    assert sheet_sha256({"a": replace(one, cache_write_1h=3)}) != sheet_sha256({"a": one})
 
 
 TIERED = Price(2_500_000, 250_000, 2_500_000, 15_000_000, (Tier(272_000, 5_000_000, 500_000, 5_000_000, 22_500_000),))

@@ -47,6 +47,16 @@ def test_unknown_tokens_stay_unknown(tmp_path: Path) -> None:
     assert (row.unknown_calls, row.other_usd_micros) == (1, 0)
 
 
+def test_cache_writes_for_an_hour_are_read_from_the_raw_report_and_have_their_own_rate(tmp_path: Path) -> None:
+    usage = {"cache_creation": {"ephemeral_5m_input_tokens": 600_000, "ephemeral_1h_input_tokens": 400_000}}
+    receipts = write(tmp_path / RECEIPTS, receipt(input_tokens=0, cache_write_tokens=1_000_000, output=0, usage=usage))
+    text = SHEET.replace("3.75,", "3.75, cache_write_1h: 7,")
+    for number, (given, expected) in enumerate([(SHEET, 2_250_000 + 2_400_000), (text, 2_250_000 + 2_800_000)]):
+        sheet = pricesheet.load(write(tmp_path / f"{number}.yaml", given))
+        (row,) = reprice.cost_anew(receipts, sheet, [])
+        assert row.other_usd_micros == expected
+
+
 def test_a_call_counts_once_by_its_end(tmp_path: Path) -> None:
     sheet = pricesheet.load(write(tmp_path / "prices.yaml", SHEET))
     began, ended = receipt(output=None, outcome="open", call_id="c"), receipt(call_id="c")
@@ -68,6 +78,10 @@ def test_a_sheet_has_its_day_and_the_hash_that_receipts_name(tmp_path: Path) -> 
         ("dated: soon\nprices: {sonnet: {input: 3, output: 15}}", "dated"),
         ("dated: 2026-07-01\nprices: {sonnet: {input: -3, output: 15}}", "prices.sonnet.input"),
         ("dated: 2026-07-01\nprices: {sonnet: {input: 3000000, output: 15}}", "USD per million tokens"),
+        (
+            "dated: 2026-07-01\nprices: {sonnet: {input: 3, output: 15, cache_write: 3.75, cache_write_1h: 3}}",
+            "prices.sonnet.cache_write_1h: 3 is below cache_write 3.75: a write that stays for an hour is never the",
+        ),
         ("dated: 2026-07-01\nprices: {sonnet: {input_per_token: 3, output: 15}}", "not per token"),
     ],
 )
@@ -79,7 +93,13 @@ def test_a_bad_sheet_is_named_with_its_field(tmp_path: Path, text: str, said: st
 
 def test_a_start_value_comes_in_our_unit() -> None:
     row = reprice.start_value("claude-sonnet-4-6")
-    assert row == {"input": "3", "cached_input": "0.3", "cache_write": "3.75", "output": "15"}
+    assert row == {
+        "input": "3",
+        "cached_input": "0.3",
+        "cache_write": "3.75",
+        "cache_write_1h": "6",
+        "output": "15",
+    }
 
 
 def test_an_unknown_model_has_no_start_value() -> None:

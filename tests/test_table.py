@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bench import table
 from bench.costs import Spend
 from bench.outcome import Outcome
@@ -85,9 +87,10 @@ def test_a_baseline_is_said_to_be_one() -> None:
     assert "(Harbor's nop in a team's place; condition nop " in shown[1]
 
 
-def test_trials_that_a_cap_cut_off_have_a_column_and_a_rate_without_them() -> None:
+@pytest.mark.parametrize("label", ["budget", "agent_budget"])
+def test_trials_that_a_cap_cut_off_have_a_column_and_a_rate_without_them(label: str) -> None:
     """Case 26: cut off is not beaten."""
-    capped = Outcome("failed", 0.0, "reward 0", ("budget",))
+    capped = Outcome("failed", 0.0, "reward 0", (label,))
     lines = table.render(job(trial("a__1", PASSED), trial("a__2", FAILED), trial("a__3", capped), planned=3))
     assert lines[3].split() == ["task", "attempts", "passed", "failed", "unscored", "capped", "tokens", "cost", "time"]
     assert lines[5].split()[:6] == ["org/alpha", "3", "1", "2", "0", "1"]

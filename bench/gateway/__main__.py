@@ -14,7 +14,7 @@ from aiohttp import web
 
 from bench.errors import BuzzbenchError
 from bench.files import write_private
-from bench.gateway import config, control, service
+from bench.gateway import config, control, service, upstream
 from bench.gateway.jobs import Registry
 
 SHUTDOWN_S = 0.3
@@ -32,7 +32,8 @@ async def serve(given: config.Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     registry = Registry()
-    runner = web.AppRunner(service.application(registry), access_log=None, shutdown_timeout=SHUTDOWN_S)
+    client = upstream.session()
+    runner = web.ServerRunner(service.server(registry, client), shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     try:
         site = web.TCPSite(runner, given.host, given.port)
@@ -49,6 +50,7 @@ async def serve(given: config.Config) -> None:
         given.control.unlink(missing_ok=True)
     finally:
         await runner.cleanup()
+        await client.close()
     log.info("stopped; %d calls came with no known token", registry.strangers)
 
 

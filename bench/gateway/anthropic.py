@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import orjson
 
 from bench.endpoints import Dialect
-from bench.gateway.wire import Progress, Seen, blocks, count, elements, mapping, positive
-from bench.prices import Tokens
+from bench.gateway.wire import Progress, Seen, count, elements, mapping, positive
+from bench.prices import Tokens, hour_writes
 
 _SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search")
 
@@ -38,13 +38,13 @@ class Anthropic:
     def output_tokens(self, body: Mapping[str, Any]) -> int | None:
         return positive(body, "max_tokens")
 
-    def boundless(self, body: Mapping[str, Any]) -> str:
+    def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         if body.get("mcp_servers") or body.get("container"):
             return "leave out `mcp_servers` and `container`"
         for tool in elements(body.get("tools")):
             if str(tool.get("type", "")).startswith(_SERVER_TOOLS):
                 return f"leave out the provider's own tool {tool['type']}"
-        for block in blocks(body.get("messages")):
+        for block in parts:
             source = mapping(block.get("source"))
             if source.get("type") in ("url", "file"):
                 return "send its images and files inline, not by reference"
@@ -57,15 +57,22 @@ class Anthropic:
         return data if isinstance(data, str) else None
 
     def tokens(self, usage: Any) -> Tokens:
-        """Where a report leaves the cache out, nothing was cached. Where input or output is missing, it is unknown."""
+        """Where a report leaves the cache out, nothing was cached. Where input or output is missing, it is unknown.
+
+        So are cache writes of which more stay for an hour than there are.
+        """
         told = mapping(usage)
         fresh = count(told.get("input_tokens"))
         absent = 0 if fresh is not None else None
+        write, hour = count(told.get("cache_creation_input_tokens"), absent), hour_writes(usage)
+        if write is None or hour is None or hour > write:
+            write, hour = None, 0
         return Tokens(
             input=fresh,
             cache_read=count(told.get("cache_read_input_tokens"), absent),
-            cache_write=count(told.get("cache_creation_input_tokens"), absent),
+            cache_write=write,
             output=count(told.get("output_tokens")),
+            cache_write_1h=hour,
         )
 
     def follow(self, usage: Any, event: Mapping[str, Any]) -> Seen:

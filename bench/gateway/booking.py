@@ -40,7 +40,9 @@ def bound(call: Call, request: Request) -> Amount:
     """The most that a call can use. Without a limit on its output only the prompt counts: then no cap holds."""
     output = request.output_tokens or 0
     price = call.principal.job.registration.prices[request.model]
-    usd_micros = bound_usd_micros(price, prompt_tokens=request.prompt_tokens, output_tokens=output)
+    usd_micros = bound_usd_micros(
+        price, prompt_tokens=request.prompt_tokens, output_tokens=output, for_an_hour=request.for_an_hour
+    )
     return Amount(usd_micros, request.prompt_tokens + output, 1)
 
 

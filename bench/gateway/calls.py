@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import aiohttp
@@ -18,12 +18,16 @@ import aiohttp
 from bench.gateway import attempts, booking
 from bench.gateway.attempts import Attempt, Ended
 from bench.gateway.booking import Call
-from bench.gateway.jobs import OpenCall, Principal
-from bench.gateway.ledger import Amount, Refusal, Reservation
+from bench.gateway.jobs import Cut, OpenCall, Principal
+from bench.gateway.ledger import Amount, Refusal, Reservation, Scope
+from bench.gateway.protocol import FaultKind
 from bench.gateway.refusals import ReceiptsFailed, Refused, check_alive, check_awake
 from bench.gateway.sink import Sink
 from bench.gateway.upstream import Outgoing
 from bench.gateway.wire import Request
+
+OVER_BUDGET: Mapping[Scope, FaultKind] = {"agent": "agent_budget", "trial": "trial_budget", "job": "job_budget"}
+"""What a refusal for a cap is called, by the cap's scope."""
 
 
 async def make(call: Call, request: Request, outgoing: Outgoing, client: aiohttp.ClientSession, sink: Sink) -> Ended:
@@ -94,10 +98,10 @@ async def _attempt(
             sending = attempts.send(
                 attempt, client, principal.endpoint, call.wire, request, outgoing, sink, take=call.take
             )
-        under_way.work = work = asyncio.create_task(sending)
-        await asyncio.wait((work,))
-        ended = attempts.cut(attempt) if work.cancelled() else work.result()
-        under_way.work = None
+        try:
+            ended = await under_way.attempt(sending)
+        except Cut:
+            ended = attempts.cut(attempt)
         attempt.again = _met(principal, attempt, ended) and not sink.has_begun
     await booking.settle(call, request, reservation, ended)
     return ended
@@ -160,10 +164,13 @@ def _check_standing(principal: Principal) -> None:
 
 
 def _over_budget(principal: Principal, refusal: Refusal) -> Refused:
-    principal.tell("budget", str(refusal))
+    reason, kind = str(refusal), OVER_BUDGET[refusal.scope]
+    principal.tell(kind, reason)
     if refusal.scope == "job":
-        principal.job.over_budget(str(refusal))
-    return Refused(402, "budget", f"Buzzbench budget: {refusal}. This call was not sent.")
+        principal.job.over_budget(reason)
+    elif refusal.scope == "agent":
+        principal.tally.capped_calls += 1
+    return Refused(402, kind, f"Buzzbench budget: {reason}. This call was not sent.")
 
 
 def _tell(principal: Principal, ended: Ended) -> None:

@@ -8,7 +8,7 @@ import orjson
 
 from bench.gateway.anthropic import Anthropic
 from bench.gateway.openai import Chat, Responses
-from bench.gateway.wire import BadRequest, Request, Wire, prompt_bound
+from bench.gateway.wire import BadRequest, Request, Wire, asks_for_an_hour, blocks, prompt_bound
 
 __all__ = ["WIRES", "BadRequest", "Request", "Wire", "read_request"]
 
@@ -30,13 +30,14 @@ def read_request(wire: Wire, data: bytes) -> Request:
     conversation = body.get(wire.conversation)
     if not isinstance(conversation, list) and not (wire.conversation == "input" and isinstance(conversation, str)):
         raise BadRequest(f"`{wire.conversation}` is missing: give a list")
-    stream = body.get("stream") is True
+    stream, parts = body.get("stream") is True, blocks(conversation)
     return Request(
         body=body,
         model=model,
         output_tokens=wire.output_tokens(body),
-        prompt_tokens=prompt_bound(wire, body, len(data)),
+        prompt_tokens=prompt_bound(wire, body, parts, len(data)),
         stream=stream,
-        boundless=wire.boundless(body),
+        for_an_hour=asks_for_an_hour(body, parts),
+        boundless=wire.boundless(body, parts),
         asking=wire.asking(data, body) if stream else None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from bench.gateway.recorder import Recorder, Tape
 from bench.gateway.replayer import Part, Replay
 from bench.gateway.script import read_script
 from bench.gateway.standing import Standing
+from bench.prices import every_rate
 from bench.secretforms import TOKEN_PREFIX
 
 TOKEN_BYTES = 32
@@ -37,6 +38,7 @@ class Tally:
     unknown_calls: int = 0
     refused_calls: int = 0
     held_calls: int = 0
+    capped_calls: int = 0
     sums: dict[str, int] = field(default_factory=dict)
 
     _CLASSES = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_usd_micros")
@@ -62,22 +64,43 @@ class Tally:
             unknown_calls=self.unknown_calls,
             refused_calls=self.refused_calls,
             held_calls=self.held_calls,
+            capped_calls=self.capped_calls,
             **known,
         )
+
+
+class Cut(Exception):
+    """A call's token died while an attempt at it was out."""
 
 
 class OpenCall:
     """A call under way, from its coming in: it can be cut, and one can wait until it is booked."""
 
     def __init__(self) -> None:
-        self.work: asyncio.Task[object] | None = None
-        """An attempt that has gone out; None while it waits for its turn, and looks itself whether its token lives."""
+        self._task: asyncio.Task[object] | None = None
+        """Whose attempt has gone out; None while it waits for its turn, and looks itself whether its token lives."""
+        self._is_cut = False
         self._booked = asyncio.Event()
+
+    async def attempt[T](self, work: Awaitable[T]) -> T:
+        """What becomes of an attempt that goes out. Raises Cut where the call is cut meanwhile."""
+        # No task of its own: that would cost every call more than all of its bookkeeping.
+        task = self._task = asyncio.current_task()
+        assert task
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._is_cut and not task.uncancel():
+                raise Cut from None
+            raise
+        finally:
+            self._task = None
 
     def cut(self) -> None:
         """Stop the work on it. It is then booked as unknown."""
-        if self.work is not None:
-            self.work.cancel()
+        if self._task is not None and not self._is_cut:
+            self._is_cut = True
+            self._task.cancel()
 
     def booked(self) -> None:
         self._booked.set()
@@ -253,7 +276,7 @@ class Registry:
             if endpoint.provider == "replay" and (replayed is None or name not in replayed.header.endpoints):
                 raise NotAllowed(f"endpoint {name} replays, and the job has no cassette of it")
         for model, price in registration.prices.items():
-            if min(price.input, price.cache_read, price.cache_write, price.output) < 0:
+            if min(every_rate(price)) < 0:
                 raise NotAllowed(f"prices of {model}: a price is negative")
         recorder = _recorder(registration)
         try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import orjson
 
 from bench.endpoints import Dialect
-from bench.gateway.wire import BadRequest, Seen, blocks, count, elements, mapping, positive
+from bench.gateway.wire import BadRequest, Seen, count, elements, mapping, positive
 from bench.prices import Tokens
 
 _INLINE = "send its images and files inline, not by reference"
@@ -76,11 +76,11 @@ class Chat(_OpenAI):
         known = [n for n in limits if n is not None]
         return max(known) * (positive(body, "n") or 1) if known else None
 
-    def boundless(self, body: Mapping[str, Any]) -> str:
+    def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         for name in ("web_search_options", "plugins", "prediction"):
             if body.get(name):
                 return f"leave out `{name}`"
-        for block in blocks(body.get("messages")):
+        for block in parts:
             if _remote(mapping(block.get("image_url")).get("url")):
                 return _INLINE
             if block.get("type") == "file":
@@ -141,14 +141,14 @@ class Responses(_OpenAI):
             raise BadRequest("`background` is set: its use can't be read; leave it out")
         return positive(body, "max_output_tokens")
 
-    def boundless(self, body: Mapping[str, Any]) -> str:
+    def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         for name in ("previous_response_id", "conversation", "prompt"):
             if body.get(name):
                 return f"send the whole input, not by `{name}`"
         for tool in elements(body.get("tools")):
             if tool.get("type") not in _OWN_TOOLS:
                 return f"leave out the provider's own tool {tool.get('type')}"
-        for block in blocks(body.get("input")):
+        for block in parts:
             if block.get("file_id") or block.get("file_url") or _remote(block.get("image_url")):
                 return _INLINE
             if block.get("type") == "input_file":

@@ -23,7 +23,9 @@ type FaultKind = Literal[
     "upstream_refused",
     "upstream_failed",
     "upstream_limit",
-    "budget",
+    "agent_budget",
+    "trial_budget",
+    "job_budget",
     "replay_miss",
     "receipts_failed",
     "gateway_lost",
@@ -126,7 +128,8 @@ class AgentUsage:
 
     `calls` are upstream attempts; `unknown_calls` of them ended without a full report (their known part is
     in the sums); `refused_calls` are those that the gateway answered itself: late, over budget, or not
-    allowed. `held_calls` still waited for an upstream in trouble when the agent's token died.
+    allowed. `held_calls` still waited for an upstream in trouble when the agent's token died. `capped_calls`
+    are those of the refused ones that a cap of the agent's own refused.
     """
 
     calls: int = 0
@@ -138,6 +141,7 @@ class AgentUsage:
     unknown_calls: int = 0
     refused_calls: int = 0
     held_calls: int = 0
+    capped_calls: int = 0
 
     def since(self, before: AgentUsage) -> AgentUsage:
         """What was used after an earlier count of the same agent."""
@@ -154,7 +158,7 @@ class Notice:
     - `upstream_refused`: 401, 402 or 403; nobody should go on
     - `upstream_failed`: a call failed at last (no connection, a timeout, 429 or 5xx); an agent may survive it
     - `upstream_limit`: the upstream's limit resets later than the job waits
-    - `budget`: a cap refused a call
+    - `agent_budget`, `trial_budget`, `job_budget`: a cap of that scope refused a call
     - `replay_miss`: a call that the cassette doesn't have; the trial can't be judged
     - `receipts_failed`: the journal can't be written (a full disk), and no call is answered any more
     - `gateway_lost`: the gateway is gone, and every token with it (made by the client)

@@ -1,6 +1,6 @@
 """Receipts: what the gateway saw of each model call, on disk before the caller has its answer.
 
-A job's journal is JSON lines, appended by one writer that makes whatever is queued durable with one fsync. A call to a
+A job's journal is JSON lines, appended by one thread that makes whatever is queued durable with one fsync. A call to a
 real upstream is noted before it goes out, by a receipt that is `open`; the receipt of its end has the same call id and
 takes its place. A call without an end was cut by the gateway's own: it counts as unknown, at its reserved bound.
 """
@@ -11,6 +11,8 @@ import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, BinaryIO, Literal
 
 import orjson
@@ -74,14 +76,25 @@ class Receipt:
     step: str | None = None
 
 
+type _Batch = list[tuple[bytes, asyncio.Future[None]]]
+
+
 class Journal:
-    """The receipts of one job. Raises OSError from `open` where the file can't be appended to."""
+    """The receipts of one job. Raises OSError from `open` where the file can't be appended to.
+
+    The thread is its own, for an executor's way to a thread and back takes longer than the fsync on a good disk.
+    """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path = path
         self._file = file
-        self._queue: list[tuple[bytes, asyncio.Future[None]]] = []
-        self._writer: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._waiting: _Batch = []
+        self._orders: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._thread = Thread(target=self._write, name=f"journal {path.name}", daemon=True)
+        self._thread.start()
+        self._is_writing = False
+        self._ended = asyncio.Event()
+        self._ended.set()
         self._broken: OSError | None = None
 
     @classmethod
@@ -106,37 +119,51 @@ class Journal:
         """Write the receipt; on disk when this returns. Raises OSError when the journal can't be written."""
         if self._broken is not None:
             raise self._broken
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append((_line(receipt), written))
-        if self._writer is None:
-            self._writer = asyncio.create_task(self._write(), name=f"journal {self._path.name}")
+        written: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((_line(receipt), written))
+        if not self._is_writing:
+            self._is_writing = True
+            self._ended.clear()
+            # Not at once: the receipts of this moment go together.
+            self._loop.call_soon(self._order)
         await written
 
     async def close(self) -> None:
         """Finish what is queued and close the file."""
-        if self._writer is not None:
-            await self._writer
+        await self._ended.wait()
+        self._orders.put(None)
+        self._thread.join()
         self._file.close()
 
-    async def _write(self) -> None:
-        while self._queue:
-            batch, self._queue = self._queue, []
-            try:
-                await asyncio.to_thread(self._write_durably, b"".join(line for line, _ in batch))
-            except OSError as error:
-                self._broken = error
-            for _, written in batch:
-                if written.done():
-                    continue
-                if self._broken is None:
-                    written.set_result(None)
-                else:
-                    written.set_exception(self._broken)
-        self._writer = None
+    def _order(self) -> None:
+        batch, self._waiting = self._waiting, []
+        self._orders.put(batch)
 
-    def _write_durably(self, data: bytes) -> None:
-        self._write_all(data)
-        os.fsync(self._file.fileno())
+    def _write(self) -> None:
+        """The thread: each batch on disk, one after the other."""
+        while (batch := self._orders.get()) is not None:
+            error: OSError | None = None
+            try:
+                self._write_all(b"".join(line for line, _ in batch))
+                os.fsync(self._file.fileno())
+            except OSError as failure:
+                error = failure
+            self._loop.call_soon_threadsafe(self._have_written, batch, error)
+
+    def _have_written(self, batch: _Batch, error: OSError | None) -> None:
+        self._broken = self._broken or error
+        for _, written in batch:
+            if written.done():
+                continue
+            if self._broken is None:
+                written.set_result(None)
+            else:
+                written.set_exception(self._broken)
+        if self._waiting:
+            self._order()
+        else:
+            self._is_writing = False
+            self._ended.set()
 
     def _write_all(self, data: bytes) -> None:
         view = memoryview(data)

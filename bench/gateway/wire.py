@@ -5,7 +5,8 @@ Usage becomes four disjoint classes of tokens at this edge ("Public cases", case
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -27,6 +28,7 @@ class Request:
     `output_tokens` is the most that the answer may have over all its choices, or None where the request
     sets no limit. `prompt_tokens` bounds the prompt, unless `boundless` says, for people, what makes it unknowable.
     `asking` is the body as it has to go out so that a stream reports its usage, None where it goes out as it is.
+    `for_an_hour` is whether it may ask for a cache that stays for an hour.
     """
 
     body: dict[str, Any]
@@ -34,6 +36,7 @@ class Request:
     output_tokens: int | None
     prompt_tokens: int
     stream: bool = False
+    for_an_hour: bool = False
     boundless: str = ""
     asking: bytes | None = field(default=None, repr=False)
 
@@ -73,8 +76,11 @@ class Wire(Protocol):
     def output_tokens(self, body: Mapping[str, Any]) -> int | None:
         """The request's own limit on the answer, None where it has none. Raises BadRequest."""
 
-    def boundless(self, body: Mapping[str, Any]) -> str:
-        """What makes the size of a request unknowable, with the way out; empty where nothing does."""
+    def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
+        """What makes the size of a request unknowable, with the way out; empty where nothing does.
+
+        `parts` are the content blocks of its conversation.
+        """
 
     def image(self, block: Mapping[str, Any]) -> str | None:
         """The data of a content block that is an inline image, None for any other."""
@@ -134,9 +140,16 @@ def elements(value: Any) -> list[Mapping[str, Any]]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def prompt_bound(wire: Wire, body: Mapping[str, Any], size_bytes: int) -> int:
+def asks_for_an_hour(body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a request has something of its prompt cached for an hour: where providers take such a mark, in its own
+    fields, in its tools, its system prompt, and its messages' parts."""
+    marked = itertools.chain((body,), elements(body.get("tools")), elements(body.get("system")), parts)
+    return any(mapping(part.get("cache_control")).get("ttl") == "1h" for part in marked)
+
+
+def prompt_bound(wire: Wire, body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]], size_bytes: int) -> int:
     """An upper bound of a prompt's tokens: each is at least one byte of the body, but for images and preambles."""
-    images = [data for block in blocks(body.get(wire.conversation)) if (data := wire.image(block)) is not None]
+    images = [data for part in parts if (data := wire.image(part)) is not None]
     of_images = len(images) * wire.image_tokens - sum(map(len, images))
     return size_bytes + of_images + TOOL_PREAMBLE_TOKENS * _preambles(body.get("tools"))
 

@@ -16,7 +16,7 @@ from bench.harness import context, prompt
 from bench.harness.bounds import Conduct, TeamEnded
 from bench.harness.directory import Directory
 from bench.harness.inbox import Inbox
-from bench.harness.models import Model
+from bench.harness.models import OWN_CAP, Model, ModelFailed
 from bench.harness.talk import Call, Item, Reply, Result, Said, Tool
 from bench.harness.tools import Toolbox
 from bench.prices import Tokens
@@ -78,7 +78,8 @@ class BuiltinAgent:
     async def run(self) -> None:
         """Work until `done` was said, else until cancelled. Called again, it goes on with the same conversation.
 
-        Raises TeamEnded, ModelFailed, GatewayUnreachable and RelayGone.
+        A cap of its own that refuses a call ends its turn. Raises TeamEnded, ModelFailed, GatewayUnreachable and
+        RelayGone.
         """
         self._toolbox.done = False
         while not self._toolbox.done:
@@ -99,9 +100,17 @@ class BuiltinAgent:
             self._make_room()
             self._conduct.call(self.name)
             at = _now()
-            reply = await self._mind.model.complete(
-                system=self._mind.system, conversation=self._conversation, tools=self._mind.tools
-            )
+            try:
+                reply = await self._mind.model.complete(
+                    system=self._mind.system, conversation=self._conversation, tools=self._mind.tools
+                )
+            except ModelFailed as error:
+                if error.refusal != OWN_CAP:
+                    raise
+                # The rest of the team goes on, and is told by whoever runs it: no silent turn.
+                self._conduct.publish(self.name)
+                self.steps.append(Step(at, error.message))
+                return
             self._on_tokens(reply.tokens)
             self._conversation.append(reply)
             results = await self._carry_out(at, reply)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from bench.harness.talk import Ask, Call, Reply, Result, Said
-from bench.prices import Tokens
+from bench.prices import Tokens, hour_writes
 
 ANTHROPIC_VERSION = "2023-06-01"
 CACHE = {"cache_control": {"type": "ephemeral"}}
@@ -82,6 +82,7 @@ def decode_anthropic(answer: Mapping[str, Any]) -> Reply:
             cache_read=usage.get("cache_read_input_tokens") or 0,
             cache_write=usage.get("cache_creation_input_tokens") or 0,
             output=usage.get("output_tokens"),
+            cache_write_1h=hour_writes(usage) or 0,
         ),
         stop=str(answer.get("stop_reason")),
         raw=tuple(content) or ({"type": "text", "text": "(no answer)"},),

@@ -28,12 +28,15 @@ LONGEST_MESSAGE_CHARS = 600
 REFUSAL_HEADER = "x-buzzbench-error"
 """Set by the gateway on the answers that are its own."""
 
+OWN_CAP = "agent_budget"
+"""Its value where a cap of the agent's own refused the call: that ends the agent's turn, and nothing else."""
+
 
 class ModelFailed(BuzzbenchError):
     """The call was answered with an error. `status` is HTTP's, `kind` the dialect's type of error.
 
-    `refusal` is the gateway's own kind (`budget`, `script_mismatch`, `revoked`, …) where it answered itself, and empty
-    where the answer is the upstream's.
+    `refusal` is the gateway's own kind (`trial_budget`, `script_mismatch`, `revoked`, …) where it answered itself, and
+    empty where the answer is the upstream's.
     """
 
     def __init__(self, status: int, kind: str, message: str, *, refusal: str = "") -> None:

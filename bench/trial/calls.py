@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from bench.costs import tokens_of
 from bench.prices import Tokens
 
 
@@ -70,14 +71,13 @@ class Calls:
 
 def _call(receipt: dict[str, Any]) -> Call:
     began = datetime.fromisoformat(receipt["started_at"]).timestamp()
-    tokens = (receipt[f"{name}_tokens"] for name in ("input", "cache_read", "cache_write", "output"))
     return Call(
         agent=receipt["agent"],
         began=began,
         ended=began + receipt["total_ms"] / 1000,
         outcome=receipt["outcome"],
         status=receipt["status"],
-        tokens=Tokens(*tokens),
+        tokens=tokens_of(receipt),
         tool_calls=receipt.get("tool_calls"),
         reason=receipt.get("reason") or "",
         again=receipt.get("again") is True,

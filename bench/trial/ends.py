@@ -30,9 +30,6 @@ LABELS = {
 }
 """The label of an end that is the team's own doing."""
 
-JOB_BUDGET = "Buzzbench budget: the job "
-"""How the gateway begins when it is the whole job's cap that refused a call: not this team's doing."""
-
 FATAL_NOTICES = frozenset(
     {
         *("script_mismatch", "script_exhausted", "replay_miss", "gateway_lost", "receipts_failed"),
@@ -68,13 +65,10 @@ def fault(kind: str, reason: str) -> End:
     return End("fault", reason, Fault(kind, reason))
 
 
-def of_notice(notice: Notice, *, budgets: bool = False) -> End | None:
-    """The end that a notice of the gateway means, None where the trial goes on.
-
-    `budgets`: a refusal for a cap is an end, which agents on the host learn from the answer of their own call.
-    """
-    if notice.kind == "budget" and budgets:
-        return _of_budget(f"Buzzbench budget: {notice.reason}")
+def of_notice(notice: Notice) -> End | None:
+    """The end that a notice of the gateway means, None where the trial goes on."""
+    if notice.kind in ("trial_budget", "job_budget"):
+        return _of_budget(notice.kind, f"Buzzbench budget: {notice.reason}")
     if notice.kind not in FATAL_NOTICES:
         return None
     who = f"{notice.agent}: " if notice.agent else ""
@@ -111,14 +105,15 @@ def of_error(error: BaseException) -> End:
             return fault("internal", f"{type(error).__name__}: {error}")
 
 
-def _of_budget(message: str) -> End:
-    return fault("job_budget", message) if message.startswith(JOB_BUDGET) else End("budget", message)
+def _of_budget(kind: str, message: str) -> End:
+    """The whole job's cap is not this team's doing."""
+    return fault(kind, message) if kind == "job_budget" else End("budget", message)
 
 
 def _of_model(error: ModelFailed) -> End:
     match error.refusal, error.status:
-        case "budget", _:
-            return _of_budget(error.message)
+        case (("trial_budget" | "job_budget"), _):
+            return _of_budget(error.refusal, error.message)
         case (("script_mismatch" | "script_exhausted" | "replay_miss"), _):
             return fault(error.refusal, error.message.removeprefix(f"{error.refusal}: "))
         case (("upstream_refused" | "upstream_limit"), _):

@@ -17,6 +17,7 @@ from typing import Any
 from bench.channel import RelayGone
 from bench.gateway.client import GatewayError
 from bench.gateway.protocol import AgentUsage, Notice
+from bench.harness.models import OWN_CAP
 from bench.trial import export, handles, teams
 from bench.trial.deadline import EVIDENCE_S, Deadline, WorkLimit
 from bench.trial.ends import End, fault, of_error
@@ -272,6 +273,9 @@ class Play:
         before = self._now.used_before
         self._held_calls = sum(used.held_calls for used in self.used.values())
         self._held_calls -= sum(used.held_calls for used in before.values())
+        capped_before = sum(used.capped_calls for used in before.values())
+        if sum(used.capped_calls for used in self.used.values()) > capped_before:
+            self._now.report.label(OWN_CAP)
         self._now.report.meter.settle(self.used)
 
     async def _dismiss(self, team: TeamAtWork) -> None:

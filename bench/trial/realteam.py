@@ -20,6 +20,7 @@ from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
 from bench.nostr import Event, tag_value
 from bench.trial import acp, courtesies, crosscheck, turns, work
 from bench.trial.calls import Call, Calls
+from bench.trial.caps import Caps
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault
 from bench.trial.meter import Meter
@@ -63,6 +64,7 @@ class RealTeam:
         scripted = any(e.is_scripted for e in stage.session.endpoints.values())
         self._scripted = scripted
         self._nudges = self._nudges_left = 0 if scripted else 1
+        self._caps = Caps(room, speaks=not scripted)
         self._signs = Signs(asyncio.get_running_loop().time, SCRIPTED_QUIET_S if scripted else QUIET_S)
         self._names = {seat.key.public: seat.agent.name for seat in room.cast.seats}
         self._frames: Mapping[str, tuple[str, str]] = {}
@@ -100,7 +102,7 @@ class RealTeam:
     async def work(self, deadline: Deadline, notices: AsyncIterator[Notice]) -> End:
         """How the work ends. The agents may still be running then: `stop` ends them."""
         self._signs.heard()
-        watchers = [work.fatal(notices, budgets=True), self._watch(), work.gone(self._room.user)]
+        watchers = [work.fatal(notices, self._caps), self._watch(), work.gone(self._room.user)]
         return await work.first_end(self._room, deadline, (), watchers)
 
     async def _watch(self) -> End:
@@ -160,9 +162,9 @@ class RealTeam:
         self.died += [name for name in names if name not in self.died]
 
     async def _nudge(self) -> End | None:
-        if not self._nudges_left:
+        if self._caps.lead_is_out or not self._nudges_left:
             quiet = f"{self._signs.quiet_after_s:g} s"
-            return End("loop", f"the team fell silent: nobody gave a sign of life for {quiet}")
+            return self._caps.end() or End("loop", f"the team fell silent: nobody gave a sign of life for {quiet}")
         self._nudges_left -= 1
         self._signs.heard()
         await self._room.remind(prompt.NUDGE)
@@ -233,7 +235,9 @@ class RealTeam:
         return text
 
     def _heard(self, event: Event) -> None:
-        if event["pubkey"] in self._names:
+        name = self._names.get(event["pubkey"])
+        # buzz-acp tries the turns of an agent that has met its cap again and again: nothing comes of them.
+        if name is not None and name not in self._caps.reached:
             self._signs.heard()
 
     def labels(self) -> list[str]:

@@ -66,7 +66,8 @@ class Signs:
     def take(self, calls: Iterable[Call]) -> End | None:
         """Note calls, and the end where an agent's model fails it again and again."""
         for call in calls:
-            self.heard()
+            if call.outcome != "refused":
+                self.heard()
             if call.again:
                 continue
             if call.outcome in ("ok", "refused"):

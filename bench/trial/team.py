@@ -17,6 +17,7 @@ from bench.harness.talk import Generation
 from bench.harness.tools import Place, Toolbox
 from bench.nostr import Event
 from bench.trial import work
+from bench.trial.caps import Caps
 from bench.trial.deadline import WIND_DOWN_S, Deadline
 from bench.trial.ends import End, fault
 from bench.trial.meter import Meter
@@ -50,8 +51,9 @@ class Team:
         self._stage, self._room, self._meter = stage, room, meter
         self.conduct = Conduct(asyncio.get_running_loop().time)
         self.agents = {seat.agent.name: self._seat(seat, grants[seat.agent.name]) for seat in room.cast.seats}
-        self._nudges = 0 if any(e.is_scripted for e in stage.session.endpoints.values()) else 1
-        self._nudges_left = self._nudges
+        scripted = any(e.is_scripted for e in stage.session.endpoints.values())
+        self._nudges = self._nudges_left = 0 if scripted else 1
+        self._caps = Caps(room, speaks=not scripted)
         self._running: dict[asyncio.Task[None], str] = {}
         self._told = dict.fromkeys(self.agents, 0)
         """How many steps of each agent belong to what was asked earlier."""
@@ -101,7 +103,11 @@ class Team:
 
     async def work(self, deadline: Deadline, notices: AsyncIterator[Notice]) -> End:
         """How the work ends. The agents may still be running then: `stop` ends them."""
-        watchers = [work.fatal(notices), self._quiet(), *(work.gone(client) for client in self._room.everyone)]
+        watchers = [
+            work.fatal(notices, self._caps),
+            self._quiet(),
+            *(work.gone(client) for client in self._room.everyone),
+        ]
         return await work.first_end(self._room, deadline, self._running, watchers)
 
     async def stop(self) -> None:
@@ -166,8 +172,9 @@ class Team:
                 for inbox in waiting:
                     inbox.prod()
                 continue
-            if not self._nudges_left:
-                return End("loop", f"the team fell silent: nobody had anything to do for {QUIET_S:g} s")
+            if self._caps.lead_is_out or not self._nudges_left:
+                silent = End("loop", f"the team fell silent: nobody had anything to do for {QUIET_S:g} s")
+                return self._caps.end() or silent
             self._nudges_left -= 1
             self._room.inboxes[self._room.cast.orchestrator.agent.name].prod()
             await asyncio.sleep(QUIET_S)

@@ -16,7 +16,9 @@ from typing import Any, Never, Protocol
 
 from bench.channel import RelayClient
 from bench.gateway.protocol import Notice
+from bench.harness.models import OWN_CAP
 from bench.nostr import Event
+from bench.trial.caps import Caps
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault, of_error, of_notice
 from bench.trial.meter import Meter
@@ -117,9 +119,11 @@ async def gone(client: RelayClient) -> End:
     return of_error(await client.wait_gone())
 
 
-async def fatal(notices: AsyncIterator[Notice], *, budgets: bool = False) -> End:
-    """The end that the gateway's notices bring. With `budgets` a refusal for a cap is one: nobody else hears of it."""
+async def fatal(notices: AsyncIterator[Notice], caps: Caps) -> End:
+    """The end that the gateway's notices bring. `caps` hears of the agents that a cap of their own has stopped."""
     async for notice in notices:
-        if (end := of_notice(notice, budgets=budgets)) is not None:
+        if notice.kind == OWN_CAP:
+            await caps.met(notice.agent, notice.reason)
+        elif (end := of_notice(notice)) is not None:
             return end
     return fault("gateway_lost", "the gateway's notices ended")

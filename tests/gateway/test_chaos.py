@@ -198,7 +198,16 @@ async def test_receipts_and_caps_hold_through_disconnects_cuts_and_two_kills(
     print(dict(world.told), dict(outcomes), Counter(entry.fate for entry in world.upstream.ledger.values()))
 
     assert (sum(world.told.values()), len(world.kills)) == (calls, 2)
-    assert {"200", "500", "upstream", "budget", "gone away", "gateway lost", "cut short"} <= world.told.keys()
+    assert {
+        "200",
+        "500",
+        "upstream",
+        "agent_budget",
+        "trial_budget",
+        "gone away",
+        "gateway lost",
+        "cut short",
+    } <= world.told.keys()
     assert outcomes["open"] > 0, "the kills found calls under way"
     assert len(made) == sum(receipt["outcome"] != "refused" for receipt in receipts), "one receipt each"
     assert world.upstream.ledger.keys() <= made.keys(), "no call went out without one"

@@ -39,6 +39,26 @@ def test_a_reported_zero_is_zero() -> None:
         ("anthropic", {"input_tokens": 5, "cache_creation_input_tokens": 7, "output_tokens": 1}, Tokens(5, 0, 7, 1)),
         ("anthropic", {"input_tokens": 5, "cache_read_input_tokens": None, "output_tokens": 1}, Tokens(5, 0, 0, 1)),
         ("anthropic", {"input_tokens": 5}, Tokens(5, 0, 0, None)),
+        (
+            "anthropic",
+            {
+                "input_tokens": 5,
+                "cache_creation_input_tokens": 7,
+                "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4},
+                "output_tokens": 1,
+            },
+            Tokens(5, 0, 7, 1, cache_write_1h=4),
+        ),
+        (
+            "anthropic",
+            {
+                "input_tokens": 5,
+                "cache_creation_input_tokens": 3,
+                "cache_creation": {"ephemeral_1h_input_tokens": 4},
+                "output_tokens": 1,
+            },
+            Tokens(5, 0, None, 1),
+        ),
         ("anthropic", {"input_tokens": -5, "output_tokens": True}, UNKNOWN),
         ("openai", {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": None}, Tokens(9, 0, 0, 1)),
         (
@@ -180,6 +200,21 @@ def test_a_prompts_bound_is_its_bytes_and_the_tools_preambles() -> None:
     assert read_request(ANTHROPIC, with_tools).prompt_tokens == len(with_tools) + 1000
     with_own = body(tools=[{"name": "shell"}, {"type": "bash_20250124"}])
     assert read_request(ANTHROPIC, with_own).prompt_tokens == len(with_own) + 2000
+
+
+@pytest.mark.parametrize(
+    ("data", "for_an_hour"),
+    [
+        (body(), False),
+        (body(system=[{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]), False),
+        (body(system=[{"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "5m"}}]), False),
+        (body(tools=[{"name": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]), True),
+        (body(tools=[{"name": "x", "cache_control": {"ttl": "1h"}}]).replace(b"1h", b"\\u0031\\u0068"), True),
+        (body(system="the words 1h and \\u0031h"), False),
+    ],
+)
+def test_a_cache_that_is_asked_for_an_hour_is_seen_however_it_is_written(data: bytes, for_an_hour: bool) -> None:
+    assert read_request(ANTHROPIC, data).for_an_hour is for_an_hour
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,19 @@ async def test_a_new_token_replaces_the_agents_old_one(job: Job) -> None:
     assert (await job.lease.usage("t1"))["worker-1"].refused_calls == 1
 
 
+async def test_another_trials_token_counts_for_its_own_trial_and_opens_no_other(job: Job, upstream: Upstream) -> None:
+    mine = await job.issue(models=("m",), trial_limits=Limits(calls=1))
+    other = await job.issue(trial="t2", endpoint="openai", trial_limits=Limits(calls=5))
+    assert (await job.call(mine)).status == 200
+    assert (await job.call(other)).status == 403, "the other trial's endpoint is not this one's"
+    assert (await job.call(other, path=CHAT)).status == 200
+    await job.lease.revoke("t1")
+    assert (await job.call(mine)).status == 401
+    assert (await job.call(other, path=CHAT)).status == 200, "one trial's end is not the other's"
+    usage = (await job.lease.usage("t1"))["worker-1"], (await job.lease.usage("t2"))["worker-1"]
+    assert [(used.calls, used.refused_calls) for used in usage] == [(1, 1), (2, 1)]
+
+
 async def test_a_model_outside_the_list_is_forbidden(job: Job) -> None:
     body = {"model": "dear", "max_tokens": 5, "messages": []}
     reply = await job.call(await job.issue(), body)
@@ -163,12 +176,33 @@ async def test_a_cap_refuses_with_a_reason_for_people_and_a_notice(job: Job, ups
         "the agent worker-1 has a cap of 1 call: 1 call spent, 0 calls reserved by calls under way, and this call "
         "may take 1 call"
     )
-    assert (reply.status, reply.headers["x-buzzbench-error"]) == (402, "budget")
+    assert (reply.status, reply.headers["x-buzzbench-error"]) == (402, "agent_budget")
     assert reply.json["error"] == {
         "type": "billing_error",
         "message": f"Buzzbench budget: {reason}. This call was not sent.",
     }
-    assert (notice.kind, notice.trial, notice.agent, notice.reason) == ("budget", "t1", "worker-1", reason)
+    assert (notice.kind, notice.trial, notice.agent, notice.reason) == ("agent_budget", "t1", "worker-1", reason)
+    assert (await job.lease.usage("t1"))["worker-1"].capped_calls == 1
+
+
+async def test_each_scopes_cap_has_its_own_name_and_notice(job: Job, upstream: Upstream) -> None:
+    """An agent may meet its own cap first and the trial's later: each is told."""
+    one = await job.issue(limits=Limits(calls=1), trial_limits=Limits(calls=2))
+    two = await job.issue("worker-2", trial_limits=Limits(calls=2))
+    async with job.lease.notices("t1") as notices:
+        first, own, second, trials = [await job.call(grant) for grant in (one, one, two, two)]
+        later = await job.issue(limits=None, trial_limits=Limits(calls=2))
+        again = await job.call(later)
+        kinds = [(notice.agent, notice.kind) for notice in [await anext(notices) for _ in range(3)]]
+    assert (first.status, second.status) == (200, 200)
+    assert [reply.headers["x-buzzbench-error"] for reply in (own, trials, again)] == [
+        "agent_budget",
+        "trial_budget",
+        "trial_budget",
+    ]
+    assert kinds == [("worker-1", "agent_budget"), ("worker-2", "trial_budget"), ("worker-1", "trial_budget")]
+    usage = await job.lease.usage("t1")
+    assert (usage["worker-1"].capped_calls, usage["worker-2"].capped_calls) == (1, 0)
 
 
 async def test_parallel_calls_never_pass_a_cap(job: Job, upstream: Upstream) -> None:

@@ -133,7 +133,7 @@ async def test_a_call_whose_client_has_left_is_not_made_again(job: Job, upstream
 async def test_attempts_count_against_a_cap_of_calls(job: Job, upstream: Upstream) -> None:
     came = troubled(upstream, status(529))
     reply = await job.call(await job.issue(limits=Limits(calls=2)))
-    assert (reply.status, reply.headers["x-buzzbench-error"], len(came)) == (402, "budget", 2)
+    assert (reply.status, reply.headers["x-buzzbench-error"], len(came)) == (402, "agent_budget", 2)
     assert [(r["retry"], r["outcome"]) for r in job.receipts] == [(0, "error"), (1, "error"), (2, "refused")]
 
 

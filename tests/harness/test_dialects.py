@@ -104,6 +104,11 @@ def test_answers_of_both_are_read_into_one_form(dialect: str, answer: dict[str, 
     assert (reply.text, reply.calls, reply.tokens) == ("I look.", (Call("t1", "shell", {"command": "ls"}),), tokens)
 
 
+def test_cache_writes_for_an_hour_are_told_apart() -> None:
+    usage = {**ANTHROPIC_ANSWER["usage"], "cache_creation": {"ephemeral_1h_input_tokens": 15}}
+    assert WIRES["anthropic"].decode({**ANTHROPIC_ANSWER, "usage": usage}).tokens == Tokens(10, 100, 20, 7, 15)
+
+
 @pytest.mark.parametrize(("dialect", "answer"), [("anthropic", ANTHROPIC_ANSWER), ("openai", OPENAI_ANSWER)])
 def test_usage_that_is_not_reported_is_unknown_not_zero(dialect: str, answer: dict[str, Any]) -> None:
     reply = WIRES[dialect].decode({**answer, "usage": None})

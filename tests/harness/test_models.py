@@ -60,11 +60,11 @@ async def test_an_upstreams_error_keeps_its_status_and_message(upstream: Upstrea
 
 
 async def test_the_gateways_own_refusal_is_told_apart(upstream: Upstream) -> None:
-    error = {"error": {"message": "Buzzbench budget: …", "code": "budget"}}
-    upstream.response = web.json_response(error, status=402, headers={"x-buzzbench-error": "budget"})
+    error = {"error": {"message": "Buzzbench budget: …", "code": "trial_budget"}}
+    upstream.response = web.json_response(error, status=402, headers={"x-buzzbench-error": "trial_budget"})
     with pytest.raises(ModelFailed) as caught:
         await ask(str(upstream.server.make_url("")))
-    assert caught.value.refusal == "budget"
+    assert caught.value.refusal == "trial_budget"
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,11 @@ class Trial:
         return facts
 
     @property
+    def trajectory(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.directory / "agent" / "trajectory.json").read_text())
+        return found
+
+    @property
     def evidence(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.directory / "buzzbench-evidence.json").read_text())
         return found

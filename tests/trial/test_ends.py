@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harbor.environments.base import HealthcheckError
 
+from bench.settings import ROOT
 from bench.trial import session
 from tests.trial.upstream import Asked, Blocks, Upstream, serving, text, use
 
@@ -142,6 +144,64 @@ async def test_a_teams_own_budget_ends_its_work_and_is_judged(bench: Any, tmp_pa
     assert (trial.facts["ended"], trial.facts["labels"]) == ("budget", ["budget"])
     assert "Buzzbench budget: the trial" in trial.facts["reason"]
     assert trial.facts["agents"]["orch"]["calls"] == 3
+
+
+async def test_an_agents_own_cap_ends_its_turn_and_the_others_go_on_and_know(bench: Any, tmp_path: Path) -> None:
+    def answer(asked: Asked) -> Blocks:
+        if asked.model == "help":
+            return [use("shell", command="true")]
+        if asked.number == 0:
+            return [use("send_message", text="please", mention=["worker"])]
+        if "worker can't go on" in asked.text:
+            return [use("done", text="without the worker")]
+        return [text("I wait.")]
+
+    upstream = Upstream(answer)
+    trial = await play(bench, tmp_path, upstream, caps={"worker": "max_calls: 2"})
+    assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["agent_budget"])
+    assert [a.model for a in upstream.asked].count("help") == 2
+    reason = "the agent worker has a cap of 2 calls: 2 calls spent"
+    counted = {name: (used["calls"], used["capped_calls"]) for name, used in trial.facts["agents"].items()}
+    assert (counted["worker"], counted["orch"][1]) == ((2, 1), 0)
+    (told,) = [m for m in trial.evidence["messages"] if m["text"].startswith("[Notice]")]
+    assert (told["author"], told["mentions"]) == ("user", ["orch"])
+    assert told["text"].startswith(f"[Notice] worker can't go on: {reason}")
+    (worker,) = [m for m in trial.trajectory["subagent_trajectories"] if m["trajectory_id"] == "worker"]
+    assert worker["steps"][-1]["message"].startswith(f"Buzzbench budget: {reason}")
+
+
+async def test_an_orchestrators_own_cap_lets_the_others_end_their_turns_and_then_ends_the_work(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.trial.team.QUIET_S", 0.2)
+    monkeypatch.setattr("bench.trial.team.LOOK_S", 0.02)
+
+    def answer(asked: Asked) -> Blocks:
+        if asked.model == "lead":
+            return [use("send_message", text="please", mention=["worker"])]
+        return [use("shell", command="sleep 0.5; echo done > part")] if not asked.results else [text("ready")]
+
+    trial = await play(bench, tmp_path, Upstream(answer), caps={"orch": "max_calls: 1"})
+    assert (trial.facts["ended"], trial.facts["labels"][0]) == ("budget", "budget")
+    assert "agent_budget" in trial.facts["labels"]
+    assert trial.facts["reason"].startswith("Buzzbench budget: the agent orch has a cap of 1 call: 1 call spent")
+    assert trial.facts["agents"]["worker"]["calls"] == 2, "the worker came to its end"
+
+
+async def test_a_script_that_meets_an_agents_own_cap_hears_no_message_that_it_does_not_know(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.trial.team.QUIET_S", 0.2)
+    monkeypatch.setattr("bench.trial.team.LOOK_S", 0.02)
+    shutil.copytree(ROOT / "manifests" / "personas", tmp_path / "personas")
+    rehearsal = (ROOT / "manifests" / "rehearsal.yaml").read_text()
+    path = tmp_path / "capped.yaml"
+    path.write_text(rehearsal.replace("count: 2", "count: 2\n    budget: {max_calls: 1}"))
+    trial = bench.trial(bench.task("t"), manifest_path=path)
+    await trial.run()
+    assert trial.facts["ended"] == "budget"
+    assert {"budget", "agent_budget"} <= set(trial.facts["labels"])
+    assert [m["author"] for m in trial.evidence["messages"]].count("user") == 1
 
 
 async def test_an_edit_that_begins_with_done_ends_the_work_too(bench: Any, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Notice
 from bench.harness.bounds import TeamEnded
 from bench.harness.models import GatewayUnreachable, ModelFailed
-from bench.trial.ends import of_error, of_notice
+from bench.outcome import Fault
+from bench.trial.ends import End, of_error, of_notice
 from bench.trial.provision import ProvisioningFailed
 
 
@@ -33,7 +34,7 @@ def refused(kind: str, status: int, message: str = "m") -> ModelFailed:
         (refused("upstream", 504), "upstream_failed"),
         (refused("revoked", 401), "gateway_refused"),
         (refused("receipts", 500), "gateway_refused"),
-        (refused("budget", 402, "Buzzbench budget: the job j has a cap of $1"), "job_budget"),
+        (refused("job_budget", 402, "Buzzbench budget: the job j has a cap of $1"), "job_budget"),
         (refused("", 403), "upstream_refused"),
         (refused("", 429), "upstream_failed"),
         (refused("", 529), "upstream_failed"),
@@ -52,7 +53,7 @@ def test_what_is_nobodys_doing_is_a_fault(error: Exception, kind: str) -> None:
     ("error", "label"),
     [
         (TeamEnded("loop", "why"), "loop"),
-        (refused("budget", 402, "Buzzbench budget: the trial t has a cap of 3 calls"), "budget"),
+        (refused("trial_budget", 402, "Buzzbench budget: the trial t has a cap of 3 calls"), "budget"),
     ],
 )
 def test_what_a_team_did_itself_is_a_label(error: Exception, label: str) -> None:
@@ -68,6 +69,13 @@ def test_a_fatal_notice_names_the_agent(kind: str) -> None:
     assert end.reason == "orch: why"
 
 
-@pytest.mark.parametrize("kind", ["upstream_failed", "budget"])
+def test_a_cap_ends_the_trial_where_it_is_the_trials_and_leaves_it_unjudged_where_it_is_the_jobs() -> None:
+    own, jobs = (of_notice(Notice(kind, "why", "t", "orch")) for kind in ("trial_budget", "job_budget"))
+    assert own == End("budget", "Buzzbench budget: why")
+    assert jobs is not None
+    assert jobs.fault == Fault("job_budget", "Buzzbench budget: why")
+
+
+@pytest.mark.parametrize("kind", ["upstream_failed", "agent_budget"])
 def test_a_notice_that_an_agent_may_survive_ends_nothing(kind: str) -> None:
     assert of_notice(Notice(kind, "why", "t", "orch")) is None  # type: ignore[arg-type]

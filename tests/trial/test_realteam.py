@@ -93,6 +93,14 @@ async def test_an_instruction_may_hold_anything(real: Any) -> None:
     assert await trial.say("ls /app") == ""
 
 
+def send(asked: Asked, to: str, text: str) -> list[dict[str, Any]]:
+    """The call that sends a message with a mention; the system prompt tells everybody's key."""
+    row = next(line for line in asked.system.splitlines() if line.startswith((f"| {to} ", f"| {to} (you)")))
+    channel = asked.system.split(", id ")[1].split(".")[0]
+    mention = f" --mention {row.split(' | ')[2].strip(' |')}"
+    return [use(SHELL, command=f"buzz messages send --channel {channel} --content '{text}'{mention}")]
+
+
 async def test_a_message_during_the_orchestrators_last_call_is_not_lost(
     real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,12 +112,6 @@ async def test_a_message_during_the_orchestrators_last_call_is_not_lost(
         if asked.model == "lead" and asked.results:
             await asyncio.wait_for(reported.wait(), 20)
             await asyncio.sleep(0.5)  # for the report's way from the relay to the lead's process
-
-    def send(asked: Asked, to: str, text: str) -> list[dict[str, Any]]:
-        row = next(line for line in asked.system.splitlines() if line.startswith((f"| {to} ", f"| {to} (you)")))
-        channel = asked.system.split(", id ")[1].split(".")[0]
-        mention = f" --mention {row.split(' | ')[2].strip(' |')}"
-        return [use(SHELL, command=f"buzz messages send --channel {channel} --content '{text}'{mention}")]
 
     def answer(asked: Asked) -> list[dict[str, Any]]:
         if asked.results:
@@ -246,6 +248,29 @@ async def test_a_cap_ends_the_trial(real: Any, tmp_path: Path, monkeypatch: pyte
     assert (trial.facts["ended"], trial.facts["labels"]) == ("budget", ["budget"])
     assert len(upstream.asked) == 3
     assert trial.facts["agents"]["orch"]["calls"] == 3
+
+
+async def test_an_agents_own_cap_is_told_to_the_others_who_go_on(
+    real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_MODEL_KEY", "k")
+
+    def answer(asked: Asked) -> list[dict[str, Any]]:
+        if asked.model == "help":
+            return [use(SHELL, command="true")]
+        if asked.number == 0:
+            return send(asked, "worker", "please go on")
+        return send(asked, "worker", "DONE: alone") if "worker can't go on" in asked.text else [text("so")]
+
+    upstream = Upstream(answer)
+    async with serving(upstream, tmp_path, harness="buzz-agent", caps={"worker": "max_calls: 2"}) as terms:
+        trial = await real.trial(real.bench.task("own-cap"), **terms)
+        await trial.run()
+    assert (trial.facts["ended"], "agent_budget" in trial.facts["labels"]) == ("done", True)
+    assert [a.model for a in upstream.asked].count("help") == 2
+    assert trial.facts["agents"]["worker"]["capped_calls"] >= 1
+    told = next(m["text"] for m in trial.evidence["messages"] if m["text"].startswith("[Notice]"))
+    assert told.startswith("[Notice] worker can't go on: the agent worker has a cap of 2 calls")
 
 
 async def test_an_orchestrator_that_is_killed_ends_the_trial_with_a_label(

@@ -135,6 +135,26 @@ async def test_a_reminder_comes_where_it_came(
     assert calls(again) == calls(first)
 
 
+async def test_an_agents_own_cap_bites_again_and_the_others_go_on_again(
+    bench: Bench, tmp_path: Path, key: None
+) -> None:
+    def answer(asked: Asked) -> Blocks:
+        if asked.model == "help":
+            return [use("shell", command="true")]
+        if "worker can't go on" in asked.text:
+            return [use("done", text="without the worker")]
+        return [text("I wait.")] if asked.results else [use("send_message", text="please", mention=["worker"])]
+
+    task = bench.task("capped")
+    async with serving(Upstream(answer), tmp_path, caps={"worker": "max_calls: 2"}) as terms:
+        first = await recorded(bench.trial(task, record=True, **terms), tmp_path / "tape")
+    again = await replayed(bench, task, tmp_path / "tape", **terms)
+    for trial in (first, again):
+        assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["agent_budget"])
+    assert calls(again) == calls(first)
+    assert words(again) == words(first)
+
+
 async def test_a_worker_that_was_still_thinking_at_the_end_is_cut_again(
     bench: Bench, tmp_path: Path, key: None
 ) -> None:

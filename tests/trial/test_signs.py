@@ -63,6 +63,15 @@ def test_what_the_gateway_tries_again_is_a_sign_of_life_and_no_failure() -> None
     assert made.take([call(529)]) is not None
 
 
+def test_calls_that_the_gateway_refuses_are_no_sign_of_life() -> None:
+    """An agent over its cap has its turns tried again for ever, and nothing comes of them."""
+    made, clock = signs()
+    clock.now += 44
+    assert made.take([replace(call(402), outcome="refused")]) is None
+    clock.now += 2
+    assert made.quiet
+
+
 def test_a_model_that_recovers_is_forgiven() -> None:
     made, _ = signs()
     for _ in range(10):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,20 +82,28 @@ class Upstream:
 
 @asynccontextmanager
 async def serving(
-    upstream: Upstream, directory: Path, *, workers: int = 1, trial: str = "", harness: str = "builtin"
+    upstream: Upstream,
+    directory: Path,
+    *,
+    workers: int = 1,
+    trial: str = "",
+    harness: str = "builtin",
+    caps: Mapping[str, str] | None = None,
 ) -> AsyncIterator[dict[str, Any]]:
-    """The options of a team whose models are this upstream: `lead` and `help`."""
+    """The options of a team whose models are this upstream: `lead` and `help`. `caps` are members' budgets by id."""
     app = web.Application()
     app.router.add_post("/v1/messages", upstream.handle)
     server = TestServer(app)
     await server.start_server()
     try:
-        yield {"rehearsal": None, **_files(directory, str(server.make_url("")), workers, trial, harness)}
+        yield {"rehearsal": None, **_files(directory, str(server.make_url("")), workers, trial, harness, caps or {})}
     finally:
         await server.close()
 
 
-def _files(directory: Path, url: str, workers: int, trial: str, harness: str) -> dict[str, Any]:
+def _files(
+    directory: Path, url: str, workers: int, trial: str, harness: str, caps: Mapping[str, str]
+) -> dict[str, Any]:
     persona = directory / "persona.md"
     names = "the user and the orchestrator" + (" and the worker" if workers else "")
     persona.write_text(f"You work with {names}.\n")
@@ -103,12 +111,12 @@ def _files(directory: Path, url: str, workers: int, trial: str, harness: str) ->
     pinned = f"{{path: persona.md, sha256: {digest}}}"
     roster = [
         f"- {{id: orch, kind: orchestrator, role: lead, endpoint: lead, model_revision: lead, harness: {harness}, "
-        f"prompt: {pinned}}}"
+        f"prompt: {pinned}{_budget(caps, 'orch')}}}"
     ]
     if workers:
         roster.append(
             f"- {{id: worker, kind: worker, role: helper, count: {workers}, endpoint: help, model_revision: help, "
-            f"harness: {harness}, prompt: {pinned}}}"
+            f"harness: {harness}, prompt: {pinned}{_budget(caps, 'worker')}}}"
         )
     prices = "{input: 1, cached_input: 0.1, cache_write: 2, output: 10}"
     lines = [
@@ -127,3 +135,7 @@ def _files(directory: Path, url: str, workers: int, trial: str, harness: str) ->
     endpoint = {"provider": "anthropic", "base_url": url, "api_key_env": "TEST_MODEL_KEY"}
     endpoints.write_text(json.dumps({"lead": endpoint, "help": endpoint}))
     return {"manifest_path": manifest, "endpoints": str(endpoints)}
+
+
+def _budget(caps: Mapping[str, str], member: str) -> str:
+    return f", budget: {{{caps[member]}}}" if member in caps else ""
