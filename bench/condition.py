@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,17 @@ REAL_HARNESSES = frozenset({"buzz-agent"})
 
 RUNNABLE_HARNESSES = frozenset({"builtin", *REAL_HARNESSES})
 """The harnesses that can run here; a condition with another one can be planned, hashed and dry-run only."""
+
+
+def trust_domain(harnesses: Sequence[str]) -> Literal["agent", "trial"] | None:
+    """Within what a message's author is sure; None where there are no agents of ours.
+
+    Agents of one container can read each other's keys (DESIGN decision 8), those on the host can't.
+    """
+    if not harnesses:
+        return None
+    return "agent" if REAL_HARNESSES.isdisjoint(harnesses) else "trial"
+
 
 BUZZ_AGENT_EXTRAS = frozenset(
     {

@@ -85,6 +85,7 @@ class JobPlanRecord:
     """The caps of the job as a whole."""
     endpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name: `provider`, `base_url` and `dialect`."""
+    harnesses: tuple[str, ...] = ()
     leaderboard: Verdict = UNSAID
     """Whether its figure may stand on one, as it was told before the first call."""
     known: bool = True
@@ -190,6 +191,7 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         roster=tuple(_roster(raw.get("roster"))),
         job_budget=_limits(raw.get("job_budget")),
         endpoints=_endpoints(raw.get("endpoints")),
+        harnesses=_texts(raw.get("harnesses")),
         leaderboard=leaderboard.read(raw.get("leaderboard")),
         known=known,
     )

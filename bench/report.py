@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.condition import trust_domain
 from bench.costs import Spend
 from bench.errors import InvalidInput
 from bench.merge import merged
@@ -76,6 +77,7 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "environment": job.plan.environment,
         "agent": job.plan.agent,
         "budget": dict(job.plan.budget),
+        "trust_domain": trust_domain(job.plan.harnesses),
         "leaderboard": job.plan.leaderboard.to_json(),
         "planned_trials": job.planned_trials,
         "unplanned": [trial.trial for trial in job.unplanned],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bench import costs
 from bench.budget import said
-from bench.condition import Limits
+from bench.condition import Limits, trust_domain
 from bench.costs import usd
 from bench.faults import shown
 from bench.planrecord import JobPlanRecord
@@ -49,6 +49,8 @@ def _head(job: JobRecord) -> list[str]:
     elif plan.agent:
         kind = f"Harbor's {plan.agent} in a team's place"
     host = "; sandbox: host userland, no limits" if plan.environment == "sandbox" else ""
+    if trust_domain(plan.harnesses) == "trial":
+        host += "; a trial's agents can read each other's keys"
     condition = f"condition {plan.condition} {plan.condition_sha256[:12]}"
     return [f"{plan.title(job.directory)}  ({kind}; {condition}; {plan.stack} stack{host})", *_budget(plan)]
 

@@ -26,6 +26,7 @@ def test_json_has_the_fields_that_programs_rely_on(capsys: pytest.CaptureFixture
     (found,) = shown["jobs"]
     assert found["name"] == "lb-team"
     assert found["rehearsal"] is False
+    assert found["trust_domain"] is None
     assert found["counts"] == {"passed": 1, "failed": 0, "unscored": 1}
     assert found["cost_usd_micros"] == 5
     assert set(found["trials"][0]) >= {"task", "trial", "outcome", "reason", "labels", "reward", "seconds"}

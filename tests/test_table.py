@@ -81,6 +81,13 @@ def test_the_budget_is_shown_so_that_two_conditions_can_be_compared() -> None:
     assert "budget of each trial: 900 s, $2.50, any number of tokens, 40 calls" in shown
 
 
+def test_agents_that_share_a_container_are_said_to_share_their_trust() -> None:
+    record = job(trial("a__1", PASSED))
+    for harness, said in (("buzz-agent", True), ("builtin", False)):
+        shown = table.render(replace(record, plan=replace(record.plan, harnesses=(harness,))))
+        assert ("; a trial's agents can read each other's keys" in shown[1]) is said
+
+
 def test_a_baseline_is_said_to_be_one() -> None:
     record = job(trial("a__1", PASSED))
     shown = table.render(replace(record, plan=replace(record.plan, agent="nop", condition="nop")))

@@ -51,7 +51,9 @@ class Packed:
 
 def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     """Make the pack. Raises InvalidInput: jobs that don't go together or aren't fit, secrets that were found."""
-    jobs = [read_job(directory) for directory in directories_of(settings.jobs_dir, wish.jobs)]
+    directories_of_jobs = directories_of(settings.jobs_dir, wish.jobs)
+    raise_problems(checks.at_rest(directories_of_jobs))
+    jobs = [read_job(directory) for directory in directories_of_jobs]
     raise_problems(checks.same_measured(jobs))
     record = merged(jobs)[0] if len(jobs) > 1 else jobs[0]
     directories = {trial: _directory(trial, jobs) for trial in record.trials}

@@ -14,11 +14,19 @@ from bench.faults import shown
 from bench.leaderboard import LEAST_ATTEMPTS
 from bench.merge import measured
 from bench.records import JobRecord
+from bench.run.claim import is_claimed
 
 NEEDED = ("config.json", "lock.json", "result.json")
 """Of each trial, by Harbor's upload and by the board."""
 
 ANYWAY = "--anyway packs it all the same"
+
+
+def at_rest(job_dirs: Sequence[Path]) -> Iterator[Problem]:
+    """Jobs that are still being run."""
+    for directory in job_dirs:
+        if is_claimed(directory):
+            yield Problem(shown(directory), "a run works on this job", "pack it when that is over")
 
 
 def same_measured(jobs: Sequence[JobRecord]) -> Iterator[Problem]:

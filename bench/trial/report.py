@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bench.condition import trust_domain
 from bench.trial.ends import End
 from bench.trial.meter import Meter
 from bench.trial.provision import Cast
@@ -47,9 +48,6 @@ def unstarted(terms: Terms, end: End, timings: Timings) -> dict[str, Any]:
 class Report:
     """The facts of one trial, or of one step of its task, in Harbor's context from the first moment: a cancel or a
     timeout keeps them.
-
-    `trust_domain` says within what a message's author is sure: agents of one container can read each other's keys
-    (DESIGN decision 8), those on the host can't.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class Report:
             "condition_sha256": condition.sha256,
             "rehearsal": terms.rehearsal,
             "replay": terms.replay_sha256,
-            "trust_domain": "agent" if condition.harnesses == ("builtin",) else "trial",
+            "trust_domain": trust_domain(condition.harnesses),
             "step": step and asdict(step),
             "channel": None,
             "labels": [],

@@ -21,6 +21,7 @@ from bench.keys import ensure
 from bench.leaderboard import Reason, Verdict
 from bench.nostr import Key
 from bench.pack import Said, Wish, bundle, contents, signing
+from bench.run.claim import claimed
 from tests.pack import jobs
 from tests.pipeline import contents as bytes_of
 from tests.pipeline import new_installation, remove
@@ -168,6 +169,24 @@ def test_jobs_that_measured_different_things_are_not_one_pack(tmp_path: Path) ->
     assert refused(tmp_path, "one", "two") == [
         "--job two: it measured something else than one: condition, stack, environment or what played; pack it apart"
     ]
+
+
+def test_a_job_that_still_runs_is_not_packed(tmp_path: Path) -> None:
+    with claimed(jobs.make(tmp_path)):
+        assert refused(tmp_path)[0].endswith("lb-team: a run works on this job; pack it when that is over")
+
+
+def test_of_a_task_in_steps_each_steps_files_are_packed(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    step = job / "alpha__1" / "steps" / "first"
+    (step / "agent").mkdir(parents=True)
+    (step / "agent" / "trial.log").write_text("noise\n")
+    key = Key.generate()
+    jobs.evidence(step, key)
+    assert "lb-team/alpha__1/steps/first/buzzbench-evidence.json" in names_of(packed(tmp_path).directory)
+    shutil.rmtree(tmp_path / "out")
+    (step / "agent" / "env.txt").write_text(key.secret)
+    assert "holds the secret key of orch in alpha__1" in refused(tmp_path)[0]
 
 
 # Secrets

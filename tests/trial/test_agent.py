@@ -152,6 +152,7 @@ async def test_a_person_who_meddles_taints_the_trial(bench: Any) -> None:
     (trial.workspace.root / "go").touch()
     await running
     assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["tainted"])
+    assert trial.facts["trust_domain"] == "agent"
 
 
 CHANNELS = """

@@ -11,6 +11,7 @@ import pytest
 from harbor.environments.base import HealthcheckError
 from harbor.utils.trajectory_validator import TrajectoryValidator
 
+from bench.channel import RelayClient
 from tests.trial.conftest import GOOD
 from tests.trial.upstream import Asked, Upstream, serving, text, use
 
@@ -237,6 +238,46 @@ async def test_a_model_that_fails_for_ever_ends_the_trial_early(
             await trial.run()
     assert len(upstream.asked) == {402: 1, 400: 2, 500: 6}[status]
     assert await trial.processes() == []
+
+
+async def test_a_models_rate_limit_is_waited_for_and_costs_the_team_nothing(
+    real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_MODEL_KEY", "k")
+
+    def answer(asked: Asked) -> list[dict[str, Any]] | tuple[int, str]:
+        if asked.number < 3:
+            return 429, "slow down"
+        channel = asked.system.split(", id ")[1].split(".")[0]
+        return [use(SHELL, command=f"buzz messages send --channel {channel} --content 'DONE: in time'")]
+
+    upstream = Upstream(answer, error_headers={"retry-after": "0.2"})
+    async with serving(upstream, tmp_path, workers=0, harness="buzz-agent") as terms:
+        trial = await real.trial(real.bench.task("limited"), **terms)
+        await trial.run()
+    assert (trial.facts["ended"], trial.facts["labels"], trial.facts["fault"]) == ("done", [], None)
+    assert len([call for call in upstream.asked if call.number < 3]) == 3
+
+
+async def test_a_person_who_meddles_with_real_agents_taints_the_trial(real: Any) -> None:
+    script = (
+        ALONE + "      - run: 'touch begun; until test -e go; do sleep 0.1; done'\n"
+        "  - name: finish\n    on: result\n    do:\n      - done: all the same\n"
+    )
+    trial = await real.trial(real.bench.task("meddled", script))
+    running = asyncio.create_task(trial.run())
+
+    async def begun() -> bool:
+        return bool(await trial.say("ls /app") == "begun")
+
+    await until(begun)
+    state, address = real.bench.stack.state, real.bench.stack.address
+    tag = state.owner.attest(state.user.public)
+    async with RelayClient(address.relay_url, state.user, auth_tag=tag) as person:
+        await person.publish(state.user.sign(9, "hurry up", [["h", trial.facts["channel"]]]))
+    await trial.say("touch /app/go")
+    await running
+    assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["tainted"])
 
 
 async def test_a_cap_ends_the_trial(real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
