@@ -271,6 +271,29 @@ async def test_what_was_published_while_one_was_away_is_delivered_oldest_first(r
         assert lost.cause.startswith("closed with code")
 
 
+@pytest.fixture
+def strict(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningRelay]:
+    """A relay that takes twenty frames in five seconds from a key."""
+    monkeypatch.setenv("BUZZ_RATE_LIMIT_HUMAN_WS_EVENTS_PER_SEC", "4")
+    started = RunningRelay(database).start()
+    yield started
+    started.stop()
+
+
+async def test_what_is_too_much_for_the_relay_is_said_again_when_it_may_be_and_nothing_is_lost(
+    strict: RunningRelay,
+) -> None:
+    """An event that is too much has no answer at all: only a notice tells of it."""
+    async with RelayClient(strict.url, strict.owner) as client:
+        channel = await room(client)
+        notes = [note(strict.owner, channel, f"note {number}") for number in range(40)]
+        await asyncio.gather(*(client.publish(each) for each in notes))
+        heard: list[Event] = []
+        await client.subscribe({"#h": [channel], "kinds": [9]}, heard.append)
+        assert sorted(event["id"] for event in heard) == sorted(event["id"] for event in notes)
+        assert client.interruptions == ()
+
+
 async def test_a_relay_that_stays_away_is_gone_for_everyone(mortal: RunningRelay) -> None:
     async with RelayClient(mortal.url, mortal.owner, gone_after_s=0.5) as client:
         channel = await room(client)

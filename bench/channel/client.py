@@ -14,11 +14,12 @@ import aiohttp
 import orjson
 
 from bench.channel.connection import Connection, Interruption, describe, log, pauses
-from bench.channel.errors import RelayGone, RelayRefused, is_trouble, wants_authentication
+from bench.channel.errors import RelayGone, RelayRefused, is_trouble, rate_limit_s, wants_authentication
 from bench.channel.subscription import PAGE_EVENTS, Filter, Subscription
 from bench.nostr import Event, Key
 
 TROUBLE_PAUSE_S = 0.25
+TOO_MANY = 429
 
 
 @dataclass(eq=False)
@@ -73,6 +74,8 @@ class RelayClient:
         self._failure: BaseException | None = None
         self._names = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._silenced = False  # the relay wants to hear nothing for now
+        self._silent_until = 0.0  # of the loop's clock: until when it did, or does
 
     @property
     def interruptions(self) -> tuple[Interruption, ...]:
@@ -100,7 +103,10 @@ class RelayClient:
             answer.add_done_callback(lambda done: self._answered(identity, done))
             frame = f'["EVENT",{orjson.dumps(event).decode()}]'
             pending = self._pending[identity] = _Pending(f"an event of kind {event['kind']}", frame, answer)
-            await self._connection.send(frame)
+            if self._silenced:
+                pending.held = True
+            else:
+                await self._connection.send(frame)
         await self._wait(pending.answer, pending.what)
         return identity
 
@@ -119,7 +125,10 @@ class RelayClient:
         subscription = Subscription(f"s{next(self._names)}", dict(wanted), on_event, ready)
         self._subscriptions[subscription.name] = subscription
         try:
-            await self._connection.send(subscription.request())
+            if self._silenced:
+                subscription.held = True
+            else:
+                await self._connection.send(subscription.request())
             await self._wait(ready, "a subscription")
         except BaseException:
             self._subscriptions.pop(subscription.name, None)
@@ -151,7 +160,10 @@ class RelayClient:
                     events: list[Event] = orjson.loads(answer)
                     return events
                 cause = f"HTTP {response.status} {answer.decode(errors='replace')}"
-                if response.status < 500:
+                if response.status == TOO_MANY and (wait_s := rate_limit_s(_error_of(answer))):
+                    give_up_at = max(give_up_at, clock() + wait_s + self._gone_after_s)
+                    pause = wait_s
+                elif response.status < 500:
                     raise RelayRefused("a query", cause)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 cause = describe(error)
@@ -209,10 +221,32 @@ class RelayClient:
             raise self._failure
 
     async def _wait(self, answer: asyncio.Future[None], what: str) -> None:
-        try:
-            await asyncio.wait_for(asyncio.shield(answer), self._answer_s)
-        except TimeoutError:
-            raise RelayGone(f"{self.url} has not answered {what} for {self._answer_s:g} s") from None
+        """Raises RelayGone after `answer_s` seconds in which the relay could have answered."""
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + self._answer_s
+        while not answer.done() and (left_s := max(give_up_at, self._silent_until + self._answer_s) - clock()) > 0:
+            await asyncio.wait([answer], timeout=left_s)
+        if not answer.done():
+            raise RelayGone(f"{self.url} has not answered {what} for {self._answer_s:g} s")
+        await answer
+
+    def _be_silent(self, seconds: float) -> None:
+        """The relay took something for too much: what has no answer is sent again when it wants to hear more.
+
+        It answers no event that it drops, so that all that wait are taken for dropped; one that wasn't is known there.
+        """
+        until = asyncio.get_running_loop().time() + seconds
+        for pending in self._pending.values():
+            pending.held = True
+        if until > self._silent_until:
+            self._silenced, self._silent_until = True, until
+            self._spawn(self._speak_again(until))
+
+    async def _speak_again(self, until: float) -> None:
+        await asyncio.sleep(until - asyncio.get_running_loop().time())
+        if until == self._silent_until:
+            self._silenced = False
+            await self._send_held()
 
     async def _try_again(self, pending: _Pending) -> None:
         await asyncio.sleep(TROUBLE_PAUSE_S)
@@ -244,6 +278,8 @@ class RelayClient:
             subscription.interrupt(at)
 
     async def _send_held(self) -> None:
+        if self._silenced:
+            return
         for subscription in tuple(self._subscriptions.values()):
             if subscription.held:
                 await self._connection.send(subscription.request())
@@ -267,6 +303,9 @@ class RelayClient:
             case ["CLOSED", name, reason]:
                 if subscription := self._subscriptions.get(name):
                     self._on_closed(subscription, reason)
+            case ["NOTICE", str(text)] if wait_s := rate_limit_s(text):
+                log.warning("%s is asked for too much, and again in %g s", self.url, wait_s)
+                self._be_silent(wait_s)
             case _:
                 log.warning("%s says %s", self.url, frame)
 
@@ -288,6 +327,10 @@ class RelayClient:
     def _on_closed(self, subscription: Subscription, reason: str) -> None:
         if wants_authentication(reason) and not self._connection.authenticated:
             subscription.held = True
+            return
+        if wait_s := rate_limit_s(reason):
+            subscription.held = True
+            self._be_silent(wait_s)
             return
         if is_trouble(reason) and subscription.may_ask_again(self._answer_s):
             log.warning("%s ended a subscription, which is asked for again: %s", self.url, reason)
@@ -314,3 +357,11 @@ class RelayClient:
             stored += page
         if subscription.held_back is live:  # else a reconnect has begun it anew
             subscription.settle(stored, live)
+
+
+def _error_of(answer: bytes) -> str:
+    """The text of an error of the HTTP bridge; empty where it has another form."""
+    try:
+        return str(orjson.loads(answer)["error"])
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return ""

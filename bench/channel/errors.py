@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from bench.errors import BuzzbenchError
+
+UNSAID_S = 1
+"""Where a relay limits the rate and doesn't say for how long."""
+
+_RATE_LIMITED = re.compile(r"rate-limited:(?:.*retry in (\d+)s)?")
 
 
 class RelayRefused(BuzzbenchError):
@@ -28,6 +35,13 @@ def wants_authentication(reason: str) -> bool:
 def is_trouble(reason: str) -> bool:
     """Whether a refusal is the relay's own trouble (its database is away), and may be met by trying again."""
     return reason.startswith("error:")
+
+
+def rate_limit_s(reason: str) -> float | None:
+    """For how many seconds a relay wants to be left alone; None where it says something else (BUZZ.md section 1)."""
+    if not (found := _RATE_LIMITED.match(reason)):
+        return None
+    return float(found[1] or UNSAID_S)
 
 
 def _advice(reason: str) -> str:

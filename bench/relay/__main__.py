@@ -23,6 +23,7 @@ from aiohttp import web
 from bench.files import write_private
 from bench.nostr import Key
 from bench.relay.http import application
+from bench.relay.limits import Limits
 from bench.relay.relay import Identity, Relay
 from bench.relay.writer import DatabaseInUse
 
@@ -71,14 +72,14 @@ def listen(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-async def serve(config: Config, sockets: list[socket.socket]) -> None:
+async def serve(config: Config, sockets: list[socket.socket], limits: Limits) -> None:
     """Serve until SIGTERM or SIGINT. Raises psycopg.OperationalError or DatabaseInUse at the start."""
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     port = sockets[0].getsockname()[1]
     url = config.relay_url if config.port else config.relay_url.replace(":0", f":{port}")
-    relay = Relay(Identity(url, Key.parse(config.relay_private_key), config.owner_public, config.dsn))
+    relay = Relay(Identity(url, Key.parse(config.relay_private_key), config.owner_public, config.dsn), limits)
     writing = await relay.start()
     runner = web.AppRunner(application(relay), access_log=None, handle_signals=False, shutdown_timeout=0.2)
     await runner.setup()
@@ -101,12 +102,13 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     try:
         config = read_config(sys.stdin.read())
+        limits = Limits.of(os.environ)
     except ValueError as error:
         log.error("configuration: %s", error)  # noqa: TRY400 (the message is whole)
         return 2
     try:
         sockets = listen(config.host, config.port)
-        uvloop.run(serve(config, sockets))
+        uvloop.run(serve(config, sockets, limits))
     except (OSError, psycopg.OperationalError, DatabaseInUse) as error:
         log.error("%s:%s: %s", config.host, config.port, error)  # noqa: TRY400
         return 3

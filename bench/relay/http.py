@@ -155,6 +155,8 @@ async def _identify(request: web.Request) -> tuple[str, bytes]:
     body = await request.read()
     public = relay.proofs.identity(request.headers.get("Authorization"), request.method, request.path, body)
     await relay.admit(public, request.headers.get("x-auth-tag"))
+    if refused := relay.too_much(public, "call"):
+        raise Refused(refused, 429)
     return public, body
 
 

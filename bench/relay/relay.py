@@ -11,6 +11,7 @@ from bench.nostr import Event, Key
 from bench.relay.access import Authority, Members, RequestProofs
 from bench.relay.fanout import Fanout, Live
 from bench.relay.ingest import Ingest
+from bench.relay.limits import Limits, What, refusal
 from bench.relay.protocol import Filter, Refused, named_channels
 from bench.relay.rules import GATED, NOT_IN_CHANNEL, PRESENCE, PRESENCE_QUERY
 from bench.relay.store import Reader, Store
@@ -40,7 +41,8 @@ class Session(Protocol):
 class Relay:
     """One relay over one database."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
         self.key = identity.key
         self.authority = Authority.of(identity.url)
         self.proofs = RequestProofs(self.authority)
@@ -89,6 +91,13 @@ class Relay:
         if owner := self.members.admit(public, attestation):
             await self.store.remember_owner(public, owner)
             self.members.owners.setdefault(public, owner)
+
+    def too_much(self, public: str, *asked: What) -> str | None:
+        """The text by which a key is told to wait; None where it may ask that now, which is counted."""
+        agent = public in self.members.owners
+        waits = (self.limits.wait_s(public, what, agent=agent) for what in asked)
+        wait_s = next((seconds for seconds in waits if seconds), 0)
+        return refusal(wait_s) if wait_s else None
 
     def check_readable(self, public: str, filters: tuple[Filter, ...]) -> None:
         """Raise Refused where a filter names what the key may not read."""

@@ -160,6 +160,9 @@ class Session:
         if self.public is None:
             self._push("OK", identity, False, NOT_AUTHENTICATED)
             return
+        if refused := self.relay.too_much(self.public, "frame", "message"):
+            self._notice(refused)  # As Buzz does it: an event that is too much gets no OK.
+            return
         try:
             event = parse_event(given)
         except Refused as refusal:
@@ -201,6 +204,9 @@ class Session:
         if self.public is None:
             self._notice(NOT_AUTHENTICATED)
             self._push("CLOSED", name, NOT_AUTHENTICATED)
+            return
+        if refused := self.relay.too_much(self.public, "frame"):
+            self._push("CLOSED", name, refused)
             return
         if what == "REQ" and name not in self._lives and len(self._lives) >= MAX_SUBSCRIPTIONS:
             self._push("CLOSED", name, f"error: more than {MAX_SUBSCRIPTIONS} subscriptions")

@@ -124,3 +124,28 @@ async def test_an_agent_that_the_relay_does_not_admit_is_named(own_bench: Any) -
     with pytest.raises(HealthcheckError, match=r"^provisioning: .*not a relay member"):
         await trial.run()
     assert "post" not in trial.facts["timings"]
+
+
+BUZZ_LIMITS = {
+    "HUMAN_WS_EVENTS_PER_SEC": "10",
+    "HUMAN_MESSAGES_PER_MIN": "60",
+    "HUMAN_API_CALLS_PER_MIN": "300",
+    "AGENT_STANDARD_MESSAGES_PER_MIN": "120",
+    "AGENT_STANDARD_API_CALLS_PER_MIN": "300",
+}
+"""Buzz's own (BUZZ.md section 1)."""
+
+
+@pytest.fixture
+def buzz_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in BUZZ_LIMITS.items():
+        monkeypatch.setenv(f"BUZZ_RATE_LIMIT_{name}", most)
+
+
+@pytest.mark.usefixtures("buzz_limits")
+async def test_eight_trials_at_once_are_all_scored_within_buzzs_own_limits(own_bench: Any) -> None:
+    """One user's key fronts them all, and starts them at once: the reference loses six of eight (REFERENCE.md 4)."""
+    script = GOOD.replace("  - name: merge", "  - name: merge\n    think_s: [2, 2]")
+    trials = [own_bench.trial(own_bench.task(f"one-of-{number}", script)) for number in range(8)]
+    await asyncio.gather(*(trial.run() for trial in trials))
+    assert [(trial.facts["ended"], trial.facts["labels"]) for trial in trials] == [("done", [])] * 8
