@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from aiohttp import web
 
 from bench.condition import Limits
 from bench.gateway.protocol import AgentUsage
+from bench.secretforms import SHAPES
 from tests.gateway.conftest import Job
 from tests.gateway.upstream import KEY, Upstream, sha256
 
@@ -50,6 +52,13 @@ async def test_only_credentials_and_connection_headers_change(job: Job, upstream
     assert headers["accept-encoding"] == "identity"
     assert grant.token not in str(headers)
     assert reply.headers["request-id"] == "req_1"
+
+
+async def test_an_agents_token_is_known_for_one_wherever_it_turns_up(job: Job) -> None:
+    """Nobody has it any more when its trial is over: a pack is searched for what looks like one."""
+    grant = await job.issue()
+    shape = SHAPES["a gateway token (bzbtok-…)"]
+    assert re.fullmatch(shape, grant.token)
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/chat/completions"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -404,6 +405,25 @@ async def test_agents_that_reach_no_relay_are_a_fault_that_names_the_way(
     with pytest.raises(HealthcheckError, match=rf"^agents_not_ready: unreachable relay at localhost:{port}"):
         await trial.run()
     assert trial.facts["ended"] == "fault"
+    assert "post" not in trial.facts["timings"]
+    assert await trial.processes() == []
+
+
+async def test_agents_that_say_they_listen_and_are_not_seen_at_the_relay_are_a_fault(
+    real: Any, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.trial.realteam.ONLINE_S", 0.5)
+    mute = tmp_path / "mute"
+    shutil.copytree(programs, mute)
+    (mute / "buzz-acp").write_text(
+        '#!/bin/bash\n. "$BUZZBENCH_TEAM/team.env"\necho "$bzb_ready_line"\nexec -a buzz-acp sleep 1000\n'
+    )
+    monkeypatch.setenv("BUZZBENCH_AGENT_PROGRAMS", str(mute))
+    real.bench.stack.run_dir(real.bench.job_dir.name)
+    trial = await real.trial(real.bench.task("mute"))
+    what = r"^agents_not_ready: orch, worker-1, worker-2: the relay has not seen them come online$"
+    with pytest.raises(HealthcheckError, match=what):
+        await trial.run()
     assert "post" not in trial.facts["timings"]
     assert await trial.processes() == []
 
