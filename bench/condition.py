@@ -77,13 +77,24 @@ class Agent:
 
 
 @dataclass(frozen=True)
+class Soloist:
+    """One of Harbor's agents that plays in a team's place, on the model of a manifest; `options` are its own."""
+
+    agent: str
+    endpoint: str
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Condition:
     """A team and the terms on which it plays.
 
     `prices` is keyed by model. `limits` are those of a whole trial, and `timeout_seconds` its time. `overrides` are
     the environment's resources that replace the task's own (`override_cpus`, `override_memory_mb`,
     `override_storage_mb`). `canonical` is the JSON whose SHA-256 is `sha256`, the condition's identity. `unenforced`
-    names fields that a run could not hold to. A baseline has no agents of ours, no time of its own and no file.
+    names fields that a run could not hold to. A baseline has no agents of ours: it has a `soloist`, whose terms are of
+    the manifest at `path`, or neither, where it asks no model.
     """
 
     name: str
@@ -96,6 +107,7 @@ class Condition:
     limits: Limits = Limits()
     overrides: Mapping[str, int] = field(default_factory=dict)
     unenforced: tuple[str, ...] = ()
+    soloist: Soloist | None = None
 
     @property
     def orchestrator(self) -> Agent:
@@ -112,7 +124,9 @@ class Condition:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """The names of the endpoints that the roster uses, in its order."""
+        """The names of the endpoints that the roster uses, in its order, or the soloist."""
+        if self.soloist:
+            return (self.soloist.endpoint,)
         return tuple(dict.fromkeys(agent.endpoint for agent in self.agents))
 
 

@@ -48,15 +48,30 @@ def _lines(plan: Plan) -> list[str]:
 
 def _team(plan: Plan) -> list[str]:
     condition = plan.condition
-    if condition.path is None:
-        return [f"agent        {plan.agent}, Harbor's own, in a team's place", "model        none"]
+    if plan.agent:
+        lines = [f"agent        {plan.agent}, Harbor's own, in a team's place"]
+        if condition.soloist is None or condition.path is None:
+            return [*lines, "model        none"]
+        return [
+            *lines,
+            f"condition    {condition.name}, sha256 {condition.sha256}, on the terms of {shown(condition.path)}",
+            *_budget(plan),
+            f"model        {condition.soloist.model}: {_model(plan)}",
+        ]
+    assert condition.path is not None
     team = ", ".join(f"{agent.name} ({agent.model}, {agent.harness})" for agent in condition.agents)
     return [
         f"condition    {condition.name}, sha256 {condition.sha256}, from {shown(condition.path)}",
         f"team         {team}",
-        f"budget       of each trial: {said(of_team(condition), condition.timeout_seconds)}",
-        *([f"             of each job: {caps_said(plan.budget)}"] if plan.budget != Limits() else []),
+        *_budget(plan),
         f"model        {_model(plan)}",
+    ]
+
+
+def _budget(plan: Plan) -> list[str]:
+    return [
+        f"budget       of each trial: {said(of_team(plan.condition), plan.condition.timeout_seconds)}",
+        *([f"             of each job: {caps_said(plan.budget)}"] if plan.budget != Limits() else []),
     ]
 
 

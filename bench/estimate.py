@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from bench.baseline import MODELLESS
 from bench.trial.deadline import RESERVE_S, task_timeout_s, work_limit
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def trial_limit_s(plan: Plan, task: Task | None) -> float:
     """The longest that one trial's agent can take: the condition's time, or less where the task gives less."""
     own = [step.agent_timeout_s for step in task.steps] if task else []
     limits = [_limit_s(plan, limit) for limit in own or [task.agent_timeout_s if task else None]]
-    if plan.agent or plan.condition.timeout_seconds is None:
+    if plan.condition.timeout_seconds is None:
         return sum(limits)
     # The manifest's time is one for all steps of a task.
     return min(sum(limits), plan.condition.timeout_seconds + len(limits) * RESERVE_S)
@@ -64,7 +65,7 @@ def trial_limit_s(plan: Plan, task: Task | None) -> float:
 def _limit_s(plan: Plan, agent_timeout_s: float | None) -> float:
     """The longest that the agent can take for a task, or for one step of it."""
     own = task_timeout_s(plan.extras.config, {"agent": {"timeout_sec": agent_timeout_s}})
-    if plan.agent:
+    if plan.agent in MODELLESS:
         return math.inf if own is None else own
     limit = work_limit(trial_budget_s=plan.condition.timeout_seconds, task_timeout_s=own)
     return limit.work_s + RESERVE_S

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bench.baseline import WAYS
 from bench.extras import RETRIED
 from bench.harness.buzz import kit, programs
 from bench.sandbox.definition import network_refusal
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bench.plan import JobPlan, Plan
 
 AGENT = "bench.trial.agent:TeamAgent"
+BASELINE = "bench.trial.baselineagent:BaselineAgent"
 SANDBOX = "bench.sandbox.environment:SandboxEnvironment"
 
 
@@ -35,7 +37,7 @@ def job_config(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "n_attempts": job.attempts,
         "n_concurrent_trials": job.n_concurrent,
         "quiet": True,
-        "agents": [{"name": plan.agent or AGENT, "kwargs": agent_kwargs(plan)}],
+        "agents": [{"name": agent_name(plan), "kwargs": agent_kwargs(plan)}],
         "environment": _environment(plan, job),
         **_retry(plan),
         **_tasks(job),
@@ -52,8 +54,22 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return {**base, **both}
 
 
+def agent_name(plan: Plan) -> str:
+    """Who plays: our team, ours around an agent of Harbor's that asks a model, or Harbor's own."""
+    return BASELINE if plan.condition.soloist else plan.agent or AGENT
+
+
 def agent_kwargs(plan: Plan) -> dict[str, Any]:
     """The agent's arguments: a team's (ARCHITECTURE.md, "Harbor"), or those given for a baseline."""
+    if soloist := plan.condition.soloist:
+        return {
+            "agent": soloist.agent,
+            "model": soloist.model,
+            "options": dict(soloist.options),
+            "manifest": str(plan.condition.path),
+            "condition_sha256": plan.condition_sha256,
+            "endpoints": str(plan.endpoint_config),
+        }
     if plan.agent:
         return dict(plan.extras.agent_kwargs)
     return {
@@ -121,12 +137,14 @@ def by_sockets(plan: Plan) -> bool:
 def overlays(plan: Plan) -> list[str]:
     """The Compose files that are laid over each trial's container in Docker.
 
-    Only real agents without sockets need a name for the host there; a container whose network is restricted can't be
-    given one.
+    Only real agents without sockets, and Harbor's own that are installed there, need a name for the host; a container
+    whose network is restricted can't be given one.
     """
     if plan.environment != "docker":
         return []
-    names = ["trial.yaml", *(["trial-host.yaml"] if plan.needs_agents and not by_sockets(plan) else [])]
+    soloist = plan.condition.soloist
+    dials = WAYS[soloist.agent].installed if soloist else plan.needs_agents and not by_sockets(plan)
+    names = ["trial.yaml", *(["trial-host.yaml"] if dials else [])]
     return [str(ROOT / "compose" / name) for name in names]
 
 
@@ -184,7 +202,7 @@ def harbor_arguments(plan: Plan, job: JobPlan) -> list[str]:
         arguments += ["-x", name]
     if job.n_tasks:
         arguments += ["-l", str(job.n_tasks)]
-    arguments += ["-a", plan.agent or AGENT]
+    arguments += ["-a", agent_name(plan)]
     for name, value in agent_kwargs(plan).items():
         # As JSON, or Harbor would read a hash of digits as a number.
         arguments += ["--ak", f"{name}={json.dumps(value)}"]

@@ -34,6 +34,7 @@ class Options:
     stack: str | None = None
     environment: str | None = None
     agent: str | None = None
+    model: str | None = None
     n_tasks: int | str | None = None
     agent_kwarg: tuple[str, ...] = ()
     environment_kwarg: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from bench.condition import Condition, Limits
 from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.extras import Extras
-from bench.faults import Faults
+from bench.faults import Faults, no_effect
 from bench.leaderboard import Verdict
 from bench.nearest import did_you_mean
 from bench.options import Options
@@ -60,9 +60,9 @@ class Plan:
 
     @property
     def modelless(self) -> bool:
-        """Whether what acts in it is a script or one of Harbor's agents, now or when it was recorded."""
+        """Whether what acts in it is a script, or an agent of Harbor's without a model, now or when it was recorded."""
         recorded = self.replay is not None and self.replay.rehearsal is not None
-        return self.rehearsal is not None or self.agent is not None or recorded
+        return self.rehearsal is not None or self.agent in baseline.MODELLESS or recorded
 
     def verdict(self, job: JobPlan) -> Verdict:
         """Whether one of its jobs may stand on a leaderboard."""
@@ -100,20 +100,20 @@ def make(options: Options) -> Plan:
         raise_problems(faults)
     selection = replays.narrowed(choose(options, faults), replay, options, faults)
     options = replays.with_attempts(options, selection.tasks if selection else (), replay, faults)
-    condition, endpoints, endpoint_config = _terms(options, rehearsal, replay, faults)
+    harbors = extras.read(options, faults)
+    condition, endpoints, endpoint_config = _terms(options, rehearsal, replay, harbors, faults)
     scripted = rehearsal is not None or (replay is not None and replay.rehearsal is not None)
     environment = options.environment or ("sandbox" if scripted else "docker")
     known = [*checks.environment_problems(environment)]
     faults += known
     stack = _stack(options, condition, faults)
-    harbors = extras.read(options, faults)
     if not known:
         faults += extras.problems(harbors, environment, options.agent)
     jobs = plan_jobs.make(options, selection, condition, faults)
     of_job = budget.of_job(options, faults)
     faults += checks.combination_problems(options.uploads, rehearsal, options.gui, stack)
     tasks = selection.tasks if selection else ()
-    modelless = scripted or options.agent is not None
+    modelless = scripted or options.agent in baseline.MODELLESS
     if environment == "sandbox":
         faults += checks.sandbox_problems(tasks, modelless=modelless)
     if condition:
@@ -122,6 +122,8 @@ def make(options: Options) -> Plan:
         faults += checks.deadline_problems(tasks, condition, harbors.config)
         faults += checks.member_problems(tasks, condition)
         faults += checks.team_problems(tasks, condition)
+        faults += baseline.reach_problems(tasks, condition, environment)
+        faults += baseline.endpoint_problems(condition, endpoints)
         if rehearsal:
             faults += checks.script_problems(tasks, rehearsal, condition)
     if options.agent == "oracle":
@@ -166,12 +168,16 @@ def _script(options: Options, faults: Faults) -> str | None:
 
 
 def _terms(
-    options: Options, rehearsal: str | None, replay: Replay | None, faults: Faults
+    options: Options, rehearsal: str | None, replay: Replay | None, harbors: Extras, faults: Faults
 ) -> tuple[Condition | None, Mapping[str, Endpoint], Path | None]:
     """The condition, its endpoints and the file that they are from."""
     if options.agent:
         faults += baseline.problems(options)
+        if baseline.asks_model(options.agent):
+            return _baseline_terms(options, harbors, faults)
         return baseline.condition(options.agent), {}, None
+    if options.model:
+        faults += no_effect("--manifest", "says on which models a team plays", {"--model": options.model})
     scripted = rehearsal or (replay and replay.rehearsal)
     manifest = options.manifest or options.root / (REHEARSAL_MANIFEST if scripted else DEFAULT_MANIFEST)
     condition = faults.catch(lambda: manifests.load(manifest))
@@ -192,6 +198,24 @@ def _terms(
         what = f"{condition.name} asks no endpoint of a file in a rehearsal, so that it has no effect"
         faults.append(Problem("--endpoint-config", what, "leave it out"))
     return condition, found or {}, None if fileless else path.absolute()
+
+
+def _baseline_terms(
+    options: Options, harbors: Extras, faults: Faults
+) -> tuple[Condition | None, Mapping[str, Endpoint], Path | None]:
+    """The same of an agent of Harbor's that asks a model."""
+    assert options.agent
+    path = options.endpoint_config or options.root / DEFAULT_ENDPOINTS
+    team = faults.catch(lambda: manifests.load(options.manifest or options.root / baseline.MANIFEST))
+    if team is None:
+        return None, {}, None
+    condition = baseline.on_terms_of(team, options.agent, harbors.agent_kwargs, options.model)
+    if isinstance(condition, Problem):
+        faults.append(condition)
+        return None, {}, None
+    names = condition.endpoints
+    endpoints = faults.catch(lambda: endpoint_files.for_team(names, path, rehearsal=False))
+    return condition, endpoints or {}, path.absolute()
 
 
 def _stack(options: Options, condition: Condition | None, faults: Faults) -> str:

@@ -46,7 +46,7 @@ def deadline_problems(
     """Tasks in which nothing is left for work (DESIGN decision 7), Harbor's multipliers applied."""
     from bench.trial.deadline import task_timeout_s, work_limit
 
-    for task in tasks if condition.agents else ():
+    for task in tasks if condition.agents or condition.soloist else ():
         parts = {f"{task.name}, step {step.name}": step.agent_timeout_s for step in task.steps}
         for where, own in (parts or {task.name: task.agent_timeout_s}).items():
             timeout_s = task_timeout_s(harbor_config, {"agent": {"timeout_sec": own}})

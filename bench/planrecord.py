@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import jsonfile, leaderboard
-from bench.condition import Limits
+from bench.baseline import MEMBER
+from bench.condition import Condition, Limits
 from bench.errors import InvalidInput
 from bench.files import write_atomically
 from bench.leaderboard import UNSAID, Verdict
@@ -137,9 +138,7 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "agent": plan.agent,
         "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
         "job_budget": asdict(plan.budget),
-        "roster": [
-            asdict(Seat(a.name, a.member, a.role, a.limits, a.model, a.endpoint)) for a in plan.condition.agents
-        ],
+        "roster": [asdict(seat) for seat in _seats(plan.condition)],
         "endpoints": {
             name: {"provider": e.provider, "base_url": e.base_url, "dialect": e.dialect}
             for name, e in sorted(plan.endpoints.items())
@@ -156,6 +155,13 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "leaderboard": plan.verdict(job).to_json(),
         "options": _options(plan.options, job),
     }
+
+
+def _seats(condition: Condition) -> list[Seat]:
+    """Whose model calls there are: the roster's, or those of an agent of Harbor's in its place."""
+    if alone := condition.soloist:
+        return [Seat(MEMBER, MEMBER, alone.agent, Limits(), alone.model, alone.endpoint)]
+    return [Seat(a.name, a.member, a.role, a.limits, a.model, a.endpoint) for a in condition.agents]
 
 
 def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bench import costs
+from bench.baseline import MODELLESS
 from bench.budget import said
 from bench.condition import Limits, trust_domain
 from bench.costs import usd
@@ -57,7 +58,7 @@ def _head(job: JobRecord) -> list[str]:
 
 def _budget(plan: JobPlanRecord) -> list[str]:
     """What each trial's team could use, to be held beside another condition's."""
-    if plan.agent or not plan.budget:
+    if plan.agent in MODELLESS or not plan.budget:
         return []
     caps = Limits(*(plan.budget.get(name) for name in ("usd_micros", "tokens", "calls")))
     return [f"budget of each trial: {said(caps, plan.budget.get('timeout_seconds'))}"]

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
-from bench.baseline import HARBOR_AGENTS
+from bench import manifest
+from bench.baseline import HARBOR_AGENTS, WAYS
+from bench.condition import Soloist
 from bench.dryrun import render
 from bench.errors import InvalidInput
 from bench.harborjob import job_config
 from bench.plan import Plan
+from bench.planrecord import describe
 from tests.planning import Project, project
 
 
@@ -79,31 +82,139 @@ def test_a_solution_of_each_step_is_one_too(home: Project) -> None:
         baseline(home, "oracle", include=("steps",))
 
 
-def test_an_agent_that_asks_a_model_is_refused_by_name(home: Project) -> None:
+def asking(home: Project, agent: str, **changes: Any) -> Plan:
+    given: dict[str, Any] = {"environment": "docker", "dry_run": True, "include": ("a",)}
+    return home.plan(**{"rehearsal": False, "agent": agent} | given | changes)
+
+
+def refused(home: Project, agent: str, **changes: Any) -> str:
     with pytest.raises(InvalidInput) as caught:
-        baseline(home, "claude-code")
-    assert str(caught.value) == (
-        "--agent: claude-code asks a model, and from a task's environment there is no way yet to the gateway that "
-        "would meter it; baselines are oracle and nop"
+        asking(home, agent, **changes)
+    return str(caught.value)
+
+
+def test_an_agent_that_asks_a_model_plays_on_the_terms_of_a_lone_agents_manifest(home: Project) -> None:
+    plan = asking(home, "claude-code", agent_kwarg=("max_turns=5",))
+    solo = manifest.load(home.root / "manifests/builtin-solo.yaml")
+    condition = plan.condition
+    assert condition.soloist == Soloist("claude-code", "claude-sonnet-4-6", "claude-sonnet-4-6", {"max_turns": 5})
+    assert (condition.name, condition.agents, condition.prices) == ("claude-code", (), solo.prices)
+    assert (condition.limits, condition.timeout_seconds) == (solo.limits, 900)
+    assert (plan.stack, plan.modelless, plan.key_variables) == ("embedded", False, ("ANTHROPIC_API_KEY",))
+    (agent,) = job_config(plan, plan.jobs[0])["agents"]
+    assert agent == {
+        "name": "bench.trial.baselineagent:BaselineAgent",
+        "kwargs": {
+            "agent": "claude-code",
+            "model": "claude-sonnet-4-6",
+            "options": {"max_turns": 5},
+            "manifest": str(home.root / "manifests/builtin-solo.yaml"),
+            "condition_sha256": plan.condition_sha256,
+            "endpoints": str(home.root / "manifests/endpoints/anthropic-live.json"),
+        },
+    }
+
+
+def test_what_a_baseline_plays_with_is_in_its_hash(home: Project) -> None:
+    plain = asking(home, "terminus-2")
+    others = [
+        asking(home, "claude-code"),
+        asking(home, "terminus-2", agent_kwarg=("max_turns=5",)),
+        asking(home, "terminus-2", manifest=home.manifest(home.team() | {"trial_budget": {"timeout_seconds": 60}})),
+    ]
+    assert len({plan.condition_sha256 for plan in (plain, *others)}) == 4
+    # The terms count, not whose they are: those of the pair are the same as of one alone.
+    pair = asking(home, "terminus-2", manifest=home.root / "manifests/builtin-pair.yaml")
+    assert pair.condition_sha256 == plain.condition_sha256
+
+
+def test_another_model_of_the_manifest_can_be_named(home: Project) -> None:
+    team = home.root / "manifests/builtin-lead-two-workers.yaml"
+    models = {agent.model: agent.endpoint for agent in manifest.load(team).agents}
+    for model, endpoint in models.items():
+        alone = asking(home, "terminus-2", manifest=team, model=model).condition.soloist
+        assert alone is not None
+        assert (alone.model, alone.endpoint) == (model, endpoint)
+    said = refused(home, "terminus-2", manifest=team, model="claude-sonet-4-6")
+    assert "has no model 'claude-sonet-4-6', so that nobody knows its price; did you mean claude-sonnet-4-6" in said
+
+
+def test_a_model_is_named_for_a_baseline_only(home: Project) -> None:
+    with pytest.raises(InvalidInput, match="--manifest: says on which models a team plays, so that --model has no"):
+        home.plan(model="claude-sonnet-4-6")
+    with pytest.raises(InvalidInput, match="so that --model has no effect"):
+        baseline(home, "nop", model="claude-sonnet-4-6")
+
+
+def test_an_agent_that_speaks_another_dialect_than_the_endpoint_is_refused(home: Project) -> None:
+    assert refused(home, "codex") == (
+        "--agent: codex speaks openai, and the endpoint claude-sonnet-4-6 speaks anthropic; name a --manifest, or a "
+        "--model of it, on another endpoint"
+    )
+
+
+def test_an_installed_agent_has_no_way_out_of_the_sandbox_nor_of_a_task_without_network(home: Project) -> None:
+    assert refused(home, "claude-code", environment="sandbox") == (
+        "--agent: claude-code would need a network there, which the sandbox gives no real model; use another "
+        "environment, such as -e docker"
+    )
+    home.task("closed", more='[environment]\nnetwork_mode = "no-network"\n')
+    said = refused(home, "claude-code", include=("closed",))
+    assert said.startswith("buzz/closed: declares network_mode 'no-network', in which claude-code does not reach the")
+    assert asking(home, "terminus-2", include=("closed",), environment="sandbox").agent == "terminus-2"
+
+
+def test_only_an_installed_agent_gets_a_name_for_the_host_in_its_container(home: Project) -> None:
+    def overlays(agent: str) -> list[str]:
+        plan = asking(home, agent)
+        laid_over = job_config(plan, plan.jobs[0])["environment"]["extra_docker_compose"]
+        return [Path(path).name for path in laid_over]
+
+    assert overlays("claude-code") == ["trial.yaml", "trial-host.yaml"]
+    assert overlays("terminus-2") == ["trial.yaml"]
+
+
+def test_its_calls_are_one_members_in_the_plans_record(home: Project) -> None:
+    plan = asking(home, "terminus-2")
+    record = describe(plan, plan.jobs[0])
+    assert [(seat["name"], seat["member"], seat["role"]) for seat in record["roster"]] == [
+        ("baseline", "baseline", "terminus-2")
+    ]
+    assert record["budget"]["timeout_seconds"] == 900
+
+
+def test_its_time_is_the_manifests(home: Project) -> None:
+    assert "1 trial, at most about 16 min" in render(asking(home, "terminus-2"))
+
+
+def test_an_agent_whose_calls_cannot_be_metered_is_refused_with_those_that_can(home: Project) -> None:
+    said = refused(home, "devin")
+    assert said.startswith(
+        "--agent: Harbor can't send devin's model calls to the gateway, which would meter and price them; baselines "
+        "are oracle, nop, aider, claude-code, "
     )
 
 
 @pytest.mark.parametrize(
-    ("agent", "fix"), [("oracel", "did you mean oracle"), ("zzz", "it is one of oracle, nop")], ids=["near", "far"]
+    ("agent", "fix"),
+    [("oracel", "did you mean oracle"), ("zzz", "it is one of oracle, nop, aider, ")],
+    ids=["near", "far"],
 )
 def test_an_unknown_agent_is_refused(home: Project, agent: str, fix: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         baseline(home, agent)
-    assert str(caught.value) == f"--agent: Harbor has no agent {agent!r}; {fix}"
+    assert str(caught.value).startswith(f"--agent: Harbor has no agent {agent!r}; {fix}")
 
 
 def test_what_says_who_plays_does_not_go_with_a_baseline(home: Project) -> None:
     with pytest.raises(InvalidInput) as caught:
         baseline(home, "nop", rehearsal=True, manifest=home.manifest(home.team()))
     assert str(caught.value) == (
-        "--agent: takes the team's place, so that --rehearsal and --manifest have no effect; "
-        "leave out --rehearsal and --manifest"
+        "--agent: takes the team's place, so that --rehearsal and --manifest have no effect; leave out --rehearsal and "
+        "--manifest"
     )
+    said = refused(home, "terminus-2", record=True)
+    assert said == "--agent: takes the team's place, so that --record has no effect; leave out --record"
 
 
 def test_a_dry_run_names_the_agent(home: Project) -> None:
@@ -113,8 +224,52 @@ def test_a_dry_run_names_the_agent(home: Project) -> None:
     assert " -a nop -e " in text
 
 
+def test_a_dry_run_of_an_agent_that_asks_a_model_says_which_and_on_whose_terms(home: Project) -> None:
+    text = render(asking(home, "terminus-2"))
+    assert "# agent        terminus-2, Harbor's own, in a team's place\n" in text
+    assert f"sha256 {asking(home, 'terminus-2').condition_sha256}, on the terms of " in text
+    assert "# budget       of each trial: 900 s, any cost" in text
+    assert "# model        claude-sonnet-4-6: claude-sonnet-4-6 at https://api.anthropic.com, keys from" in text
+    assert " -a bench.trial.baselineagent:BaselineAgent " in text
+
+
 @pytest.mark.slow
 def test_the_known_agents_are_harbors() -> None:
     from harbor.models.agent.name import AgentName
 
     assert [agent.value for agent in AgentName] == HARBOR_AGENTS
+
+
+def ways() -> list[tuple[str, str, str]]:
+    return [(agent, dialect, form) for agent, way in sorted(WAYS.items()) for dialect, form in way.formats.items()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("agent", "dialect", "form"), ways())
+def test_harbor_sends_each_agent_to_the_gateway_with_its_token_and_nothing_else(
+    agent: str, dialect: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harbor.agents.factory import AgentFactory
+    from harbor.agents.installed.base import BaseInstalledAgent
+    from harbor.models.trial.config import AgentConfig
+
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        # A person's own key must not come between.
+        monkeypatch.setenv(name, "sk-the-persons-own")
+    url, token = "http://gateway.test:1234", "token-of-the-trial"
+    config = AgentConfig(
+        name=agent,
+        model_name=f"{dialect}/some-model-1",
+        base_url=url,
+        model_api_key_name="GIVEN",
+        model_api_format=form,
+        env={"GIVEN": token},
+    )
+    made = AgentFactory.create_agent_from_config(config, logs_dir=tmp_path)
+    connection = made.model_connection
+    assert (connection.execution_base_url, connection.api_key) == (url, token)
+    assert connection.model_api_format == form
+    assert connection.model_id == "some-model-1"
+    assert "sk-the-persons-own" not in str(dict(connection.env))
+    assert isinstance(made, BaseInstalledAgent) == WAYS[agent].installed

@@ -7,10 +7,8 @@ raised as HealthcheckError: Harbor neither grades nor scores those (HARBOR.md 7.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +25,7 @@ from bench.docker import marks
 from bench.errors import InvalidInput
 from bench.harness import taskskills
 from bench.stack.paths import make_door_dir
-from bench.trial import journal, provisioner, steps
+from bench.trial import closing, journal, provisioner, steps, taskfile
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit
 from bench.trial.ends import End, of_error
@@ -104,7 +102,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
             if not REAL_HARNESSES.isdisjoint(self._terms.condition().harnesses):
                 self._programs = await self._install(environment)
         except Exception as error:
-            raise HealthcheckError(_message(of_error(error))) from error
+            raise HealthcheckError(of_error(error).message) from error
 
     async def _install(self, environment: BaseEnvironment) -> dict[str, Any]:
         """What was brought in, for the records."""
@@ -124,7 +122,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         if not self._runs and not provisioner.given_run_dir():
             # In a job of ours the parent's hook has written it, before Harbor started the environment.
             path, trial = job_dir / journal.FILE_NAME, self.logs_dir.parent.name
-            journal.attempt_started(path, trial=trial, task=_task_name(task_dir), at=datetime.now(UTC))
+            journal.attempt_started(path, trial=trial, task=taskfile.name(task_dir), at=datetime.now(UTC))
         try:
             act = self._act(instruction, task_dir)
             if self._play is None:
@@ -132,7 +130,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         except Exception as error:
             end = of_error(error)
             context.metadata = unstarted(self._terms, end, timings)
-            raise HealthcheckError(_message(end)) from error
+            raise HealthcheckError(end.message) from error
         play, watched = self._play
         session = play.session
         report = Report(context, session.condition, self._terms, timings, act.step, play.used)
@@ -145,22 +143,21 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
             await play.close()
         if end.fault is not None:
             await self._after_fault(end, job_dir, session)
-            raise HealthcheckError(_message(end))
+            raise HealthcheckError(end.message)
 
     async def _open(self, environment: BaseEnvironment, task_dir: Path, timings: Timings) -> tuple[Play, Watched]:
         """The trial's play, before its first act. Raises what stands in its way."""
         script = _script(task_dir, self._terms.rehearsal) if self._terms.rehearsal else None
-        task = Task(_task_name(task_dir), script, _answers(task_dir))
+        task = Task(taskfile.name(task_dir), script, _answers(task_dir))
         with timings.step("environment"):
             await check_usable(environment)
         with timings.step("session"):
             session = await sessions.of(self.logs_dir.parent.parent, self._terms)
-        watched, has_steps = Watched(environment), bool(steps.of_task(_definition(task_dir)))
+        watched, has_steps = Watched(environment), bool(steps.of_task(taskfile.definition(task_dir)))
         skills = taskskills.told(await taskskills.read(watched, self.skills_dir)) if self.skills_dir else ""
         play = Play(Stage(session, watched, self.logs_dir, self.version(), self.logger, has_steps, skills), task)
         if has_steps:
-            # Harbor tells no agent that a trial ends before its last step.
-            play.close_after(asyncio.current_task())
+            closing.with_trial(play.close)
         return play, watched
 
     async def _after_fault(self, end: End, job_dir: Path, session: Session) -> None:
@@ -170,7 +167,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
 
     def _act(self, instruction: str, task_dir: Path) -> Act:
         """What is asked in this run, with the time that there is for it. Raises InvalidInput."""
-        definition = _definition(task_dir)
+        definition = taskfile.definition(task_dir)
         config = json.loads((self.logs_dir.parent / "config.json").read_text(encoding="utf-8"))
         index, self._runs = self._runs, self._runs + 1
         limit = work_limit(
@@ -179,20 +176,6 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         )
         listed = steps.of_task(definition)
         return Act(instruction, limit, listed[index] if listed else None)
-
-
-def _message(end: End) -> str:
-    assert end.fault is not None
-    return f"{end.fault.kind}: {end.fault.reason}"
-
-
-def _definition(task_dir: Path) -> dict[str, Any]:
-    return tomllib.loads((task_dir / "task.toml").read_text(encoding="utf-8"))
-
-
-def _task_name(task_dir: Path) -> str:
-    """`[task].name`, else the directory's name."""
-    return str((_definition(task_dir).get("task") or {}).get("name") or task_dir.name)
 
 
 @functools.cache

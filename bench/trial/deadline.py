@@ -49,8 +49,10 @@ class WorkLimit:
         )
 
 
-def work_limit(*, trial_budget_s: float | None, task_timeout_s: float | None) -> WorkLimit:
+def work_limit(*, trial_budget_s: float | None, task_timeout_s: float | None, worked_s: float = 0.0) -> WorkLimit:
     """The limit of a trial's work. Raises InvalidInput where nothing is left: an error of the plan.
+
+    `worked_s` is what earlier steps of the task took.
 
     >>> work_limit(trial_budget_s=900, task_timeout_s=600).work_s
     592.0
@@ -65,7 +67,7 @@ def work_limit(*, trial_budget_s: float | None, task_timeout_s: float | None) ->
             f"{RESERVE_S:g} s, trial_budget.timeout_seconds is {_seconds(budget)}",
             "raise the shorter of the two",
         )
-    return WorkLimit(work, budget, task)
+    return WorkLimit(work, budget, task, worked_s)
 
 
 def _seconds(value: float) -> str:

@@ -56,6 +56,12 @@ class End:
         return self.fault is not None and self.fault.kind in NOT_AS_WRITTEN
 
     @property
+    def message(self) -> str:
+        """Of a fault: what Harbor is told."""
+        assert self.fault is not None
+        return f"{self.fault.kind}: {self.fault.reason}"
+
+    @property
     def labels(self) -> tuple[str, ...]:
         return (LABELS[self.ended],) if self.ended in LABELS else ()
 

@@ -116,17 +116,6 @@ class Play:
     def session(self) -> Session:
         return self._stage.session
 
-    def close_after(self, trial: asyncio.Task[Any] | None) -> None:
-        """Close it when the task ends in which the trial runs."""
-        assert trial is not None
-
-        def close(_: asyncio.Task[Any]) -> None:
-            closing = trial.get_loop().create_task(self.close())
-            _closing.add(closing)
-            closing.add_done_callback(_closing.discard)
-
-        trial.add_done_callback(close)
-
     async def _perform(self, notices: AsyncIterator[Notice]) -> End:
         act, timings, is_first = self._now.act, self._now.timings, self._company is None
         team, room = self._company = self._company or await self._prepare()
@@ -282,10 +271,6 @@ class Play:
         """End those who were only paused, for no further act."""
         if self._paused:
             await team.stop()
-
-
-_closing: set[asyncio.Task[None]] = set()
-"""Held here, for an event loop holds its tasks only weakly."""
 
 
 def _relay_is_gone(end: End | None) -> bool:

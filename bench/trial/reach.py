@@ -60,6 +60,23 @@ async def routes(session: Session, environment: Container) -> Routes:
     return Routes(relay_url, gateway_url, relay, gateway)
 
 
+async def gateway_url(session: Session, environment: Container, *, inside: bool) -> str:
+    """Where an agent of Harbor's finds the gateway: one that is installed `inside` the environment, or in this process.
+
+    Harbor gives each one address only, so that from inside a container it is a port of this host.
+    """
+    url, kind = session.provisioner.gateway_url, environment.type()
+    if not inside or kind == "sandbox":
+        return url
+    port, host = urlsplit(url).port or 80, os.environ.get(HOST_VARIABLE)
+    if host is None and kind == "docker":
+        from bench.docker.engine import bridge_address
+
+        address = await asyncio.to_thread(bridge_address)
+        port = port if address is None else await session.doors.port(address, port)
+    return f"http://{host or DEFAULT_HOST}:{port}"
+
+
 async def dialled(
     doors: Doors, directory: Path, environment: Container, ports: Mapping[str, int], address: str | None
 ) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from bench.errors import InvalidInput
+from bench.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from bench.condition import Condition
@@ -34,15 +34,8 @@ class Terms:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Terms from Harbor's kwargs. Raises InvalidInput for a missing or unknown one."""
-        known = {"manifest", "condition_sha256", "endpoints", "rehearsal", "record", "replay"}
-        unknown = sorted(set(given) - known)
-        if unknown:
-            raise InvalidInput.of(
-                "agent kwargs", f"unknown: {', '.join(unknown)}", f"known are {', '.join(sorted(known))}"
-            )
-        for name in ("manifest", "condition_sha256"):
-            if not given.get(name):
-                raise InvalidInput.of("agent kwargs", f"{name} is missing", f"give it with --ak {name}=…")
+        needed = ("manifest", "condition_sha256")
+        _check(given, {*needed, "endpoints", "rehearsal", "record", "replay"}, needed)
         endpoints, rehearsal, replay = (given.get(name) for name in ("endpoints", "rehearsal", "replay"))
         return cls(
             Path(given["manifest"]),
@@ -60,7 +53,9 @@ class Terms:
 
     def condition(self) -> Condition:
         """The condition, which must be the one that was planned; read once. Raises InvalidInput."""
-        condition = _load_manifest(self.manifest)
+        return self._as_planned(_load_manifest(self.manifest))
+
+    def _as_planned(self, condition: Condition) -> Condition:
         if condition.sha256 != self.condition_sha256:
             raise InvalidInput.of(
                 str(self.manifest),
@@ -81,6 +76,50 @@ class Terms:
         return endpoints.for_team(
             condition.endpoints, self.endpoints or Path(os.devnull), rehearsal=bool(self.rehearsal)
         )
+
+
+@dataclass(frozen=True)
+class BaselineTerms(Terms):
+    """Those of an agent of Harbor's in a team's place: which one, on which model, with which options of its own."""
+
+    agent: str = ""
+    model: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Terms from Harbor's kwargs. Raises InvalidInput for a missing or unknown one."""
+        needed = ("agent", "model", "manifest", "condition_sha256", "endpoints")
+        _check(given, {*needed, "options"}, needed)
+        return cls(
+            manifest=Path(given["manifest"]),
+            condition_sha256=str(given["condition_sha256"]),
+            endpoints=Path(given["endpoints"]),
+            rehearsal=None,
+            agent=str(given["agent"]),
+            model=str(given["model"]),
+            options=dict(given.get("options") or {}),
+        )
+
+    def condition(self) -> Condition:
+        """The condition, which must be the one that was planned. Raises InvalidInput."""
+        from bench import baseline
+
+        if not baseline.asks_model(self.agent):
+            raise InvalidInput.of("agent kwargs", f"{self.agent} can't play through the gateway")
+        found = baseline.on_terms_of(_load_manifest(self.manifest), self.agent, self.options, self.model)
+        if isinstance(found, Problem):
+            raise InvalidInput((found,))
+        return self._as_planned(found)
+
+
+def _check(given: Mapping[str, Any], known: Collection[str], needed: Collection[str]) -> None:
+    """Raise InvalidInput for Harbor's kwargs that are unknown, or lack one."""
+    if unknown := sorted(set(given) - set(known)):
+        raise InvalidInput.of("agent kwargs", f"unknown: {', '.join(unknown)}", f"known are {', '.join(sorted(known))}")
+    for name in needed:
+        if not given.get(name):
+            raise InvalidInput.of("agent kwargs", f"{name} is missing", f"give it with --ak {name}=…")
 
 
 @functools.cache

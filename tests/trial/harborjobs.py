@@ -45,9 +45,7 @@ class HarborJobs:
     numbers: Any = field(default_factory=lambda: count(1))
 
     async def run(self, task: Path, script: str | None = "good", **options: Any) -> Ran:
-        """`options`: `manifest_path`, `endpoints`, and `environment` for the sandbox's own."""
-        name = f"job-{next(self.numbers)}"
-        self.monkeypatch.setenv("BUZZBENCH_RUN_DIR", str(self.stack.run_dir(f"{self.home.name}-{name}")))
+        """A team's trial. `options`: `manifest_path`, `endpoints`, and `environment` for the sandbox's own."""
         path = options.get("manifest_path", MANIFEST)
         kwargs = {
             "manifest": str(path),
@@ -55,14 +53,23 @@ class HarborJobs:
             "endpoints": options.get("endpoints"),
             "rehearsal": script,
         }
+        agent = {"name": "bench.trial.agent:TeamAgent", "kwargs": kwargs}
+        return await self.play(task, agent, options.get("environment", {}), script)
+
+    async def play(
+        self, task: Path, agent: dict[str, Any], environment: dict[str, Any], script: str | None = None
+    ) -> Ran:
+        """The trial of any agent, given in Harbor's terms."""
+        name = f"job-{next(self.numbers)}"
+        self.monkeypatch.setenv("BUZZBENCH_RUN_DIR", str(self.stack.run_dir(f"{self.home.name}-{name}")))
         config = {
             "job_name": name,
             "jobs_dir": str(self.home),
             "quiet": True,
-            "agents": [{"name": "bench.trial.agent:TeamAgent", "kwargs": kwargs}],
+            "agents": [agent],
             "environment": {
                 "import_path": "bench.sandbox.environment:SandboxEnvironment",
-                "kwargs": options.get("environment", {}),
+                "kwargs": environment,
             },
             "tasks": [{"path": str(task)}],
         }

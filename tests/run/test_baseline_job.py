@@ -1,0 +1,49 @@
+"""A baseline that asks a model, by the command line: its key goes the way of a team's, and its cost is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline import Installation, new_installation, remove
+from tests.trial.test_baselineagent import KEY, Model, task, terminal
+from tests.trial.upstream import serving
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+async def installed() -> AsyncIterator[Installation]:
+    installation = new_installation(Path(tempfile.mkdtemp(prefix="bzb-baseline-")))
+    try:
+        yield installation
+    finally:
+        await asyncio.to_thread(remove, installation)
+
+
+async def test_a_baseline_runs_like_a_team_and_goes_on_like_one(installed: Installation, tmp_path: Path) -> None:
+    model = Model(lambda asked: [], texts=[terminal("echo made > made\n", done=True)])
+    made = task(tmp_path)
+    async with serving(model, tmp_path, workers=0) as terms:
+        words = (
+            *("bench", "--path", str(made), "--agent", "terminus-2", "-e", "sandbox", "-k", "2", "--json"),
+            *("--manifest", str(terms["manifest_path"]), "--endpoint-config", terms["endpoints"]),
+            *("--agent-kwarg", "record_terminal_session=false", "--job-name", "alone"),
+        )
+        done = await asyncio.to_thread(installed.inv, *words, TEST_MODEL_KEY=KEY)
+        assert done.returncode == 0, done.stderr
+        (job,) = json.loads(done.stdout)["jobs"]
+        assert [trial["outcome"] for trial in job["trials"]] == ["passed", "passed"]
+        assert (job["agent"], job["condition"]) == ("terminus-2", "terminus-2")
+        assert job["cost_usd_micros"] == 325 * len(model.keys) > 0
+        again = await asyncio.to_thread(installed.inv, *words, TEST_MODEL_KEY=KEY)
+        assert "has a score; nothing to run" in again.stderr
+    spend = installed.inv("spend", "--job", "alone", "--json")
+    assert list(json.loads(spend.stdout)["agents"]) == ["baseline"]
+    for path in (p for p in installed.home.rglob("*") if p.is_file()):
+        assert KEY.encode() not in path.read_bytes(), path
