@@ -12,7 +12,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,11 +30,11 @@ from bench import __version__, settings
 from bench.baseline import MEMBER, WAYS
 from bench.docker import marks
 from bench.gateway.client import GatewayError
-from bench.gateway.protocol import AgentUsage, Grant, Issue
-from bench.trial import closing, journal, provisioner, reach, steps, taskfile, work
+from bench.gateway.protocol import AgentUsage, Grant, Issue, Notice
+from bench.trial import closing, journal, provisioner, reach, steps, taskfile
 from bench.trial import session as sessions
 from bench.trial.deadline import WIND_DOWN_S, Deadline, WorkLimit, task_timeout_s, work_limit
-from bench.trial.ends import End, of_error
+from bench.trial.ends import End, fault, of_error, of_notice
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
 from bench.trial.terms import BaselineTerms, api_key
@@ -191,7 +191,7 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 with timings.step("post"):
                     playing = asyncio.create_task(self._play(instruction, environment))
                 with timings.step("work"):
-                    end = await _first_end(playing, work.fatal(notices, budgets=True), deadline)
+                    end = await _first_end(playing, _fatal(notices), deadline)
         finally:
             self._worked_s += deadline.worked_s
             await self._book(report, is_last=step is None or step.is_last)
@@ -258,7 +258,15 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         return str(self.logs_dir.parent.name)
 
 
-async def _first_end(playing: asyncio.Task[None], fatal: Any, deadline: Deadline) -> End:
+async def _fatal(notices: AsyncIterator[Notice]) -> End:
+    """The end that the gateway's notices bring."""
+    async for notice in notices:
+        if (end := of_notice(notice)) is not None:
+            return end
+    return fault("gateway_lost", "the gateway's notices ended")
+
+
+async def _first_end(playing: asyncio.Task[None], fatal: Coroutine[Any, Any, End], deadline: Deadline) -> End:
     """The end of the agent's run, of the gateway's patience, or of the time. The agent is told to stop then."""
     watching: asyncio.Task[End] = asyncio.create_task(fatal)
     try:
