@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from bench.baseline import MODELLESS
 from bench.extras import MULTIPLIERS
 from bench.harness.buzz.programs import PLACE
 from bench.settings import ROOT
@@ -27,7 +28,6 @@ LEAST_ATTEMPTS = 5
 OWN_OVERLAYS = tuple(str(ROOT / "compose" / name) for name in ("trial.yaml", "trial-host.yaml"))
 """They set labels, a short stop and the host's name: neither times nor resources."""
 
-MODELLESS = ("oracle", "nop")
 PINNED = re.compile(r"sha256:[0-9a-f]{64}")
 
 ATTEMPTS = "n_attempts"

@@ -117,7 +117,9 @@ def _rates(job: JobRecord) -> Iterator[str]:
         f"{_rate(counts['passed'], planned)} with unscored ones as failures"
         f"{'; not comparable' if job.plan.leaderboard.standing == 'not eligible' else ''}"
     )
-    yield f"leaderboard: {job.plan.leaderboard}"
+    fit = job.plan.leaderboard.standing == "eligible" and job.complete
+    way = f"; `inv pack --job {shown(job.directory)}` makes it ready to be sent in" if fit else ""
+    yield f"leaderboard: {job.plan.leaderboard}{way}"
     capped = [trial for trial in job.trials if _capped(trial) and trial.is_scored]
     if capped:
         passed = counts["passed"] - sum(trial.outcome.outcome == "passed" for trial in capped)

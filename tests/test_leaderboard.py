@@ -242,6 +242,13 @@ def test_the_figure_says_when_it_is_not_comparable() -> None:
         assert f"leaderboard: {given}" in shown
 
 
+def test_what_is_fit_and_whole_is_said_how_to_send_in() -> None:
+    record = job(trial("a__1", PASSED), planned=1)
+    fit = replace(record, plan=replace(record.plan, leaderboard=Verdict()))
+    assert "leaderboard: eligible; `inv pack --job jobs/lb-team` makes it ready to be sent in" in table.render(fit)
+    assert "leaderboard: eligible" in table.render(replace(fit, planned_trials=2))
+
+
 def test_programs_are_told_it(capsys: pytest.CaptureFixture[str]) -> None:
     record = job(trial("a__1", PASSED), planned=1)
     given = Verdict((Reason("n_attempts", "1"),))
