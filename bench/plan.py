@@ -134,8 +134,8 @@ def make(options: Options) -> Plan:
         faults += checks.machine_problems(
             condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
         )
-    if not all(fault.lacks for fault in faults):
-        raise_problems(faults)
+    if condition is None or not all(job.dataset or job.tasks for job in jobs):
+        raise_problems(faults)  # What is planned can't be told.
     assert condition
     plan = Plan(
         jobs=jobs,

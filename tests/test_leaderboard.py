@@ -185,6 +185,11 @@ def test_a_run_for_a_leaderboard_that_is_not_fit_is_refused_with_every_field(hom
     ]
 
 
+def test_what_else_is_wrong_is_told_at_once(home: Project) -> None:
+    lines = refused(home, **fit(home, leaderboard=True, attempts=3, n_concurrent="many"))
+    assert [line.split(": ")[0] for line in lines] == ["--n-concurrent/-n", "--leaderboard"]
+
+
 def test_what_nobody_knows_is_no_more_fit_for_a_leaderboard(home: Project) -> None:
     (line,) = refused(home, **fit(home, leaderboard=True, dataset="set@2.0"))
     assert line == "--leaderboard: datasets.version: set is given without the digest of what is in it"
