@@ -11,6 +11,7 @@ from bench.dataset import Task
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, Problem
 from bench.faults import shown
+from bench.leaderboard import PLAYED
 from bench.nearest import did_you_mean
 from bench.upload import problem as upload_problem
 
@@ -72,9 +73,11 @@ def leaderboard_problems(options: Options, verdicts: Sequence[Verdict]) -> Itera
         option, fix = "--upload", "--upload-anyway uploads it all the same"
     else:
         return
-    reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
+    found = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
+    # That a rehearsal or a replay is no upload at all has been said.
+    reasons = [reason for reason in found if options.leaderboard or reason.field not in PLAYED]
     for reason in reasons:
-        yield Problem(f"{option}: {reason.field}", reason.why, fix if reason is [*reasons][-1] else "")
+        yield Problem(f"{option}: {reason.field}", reason.why, fix if reason is reasons[-1] else "")
 
 
 def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
