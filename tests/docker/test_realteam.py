@@ -93,6 +93,15 @@ def test_where_the_engine_is_not_local_the_programs_are_uploaded(
     assert (code, facts(job)["ended"]) == (0, "done")
 
 
+def test_a_team_of_real_agents_works_on_the_production_stack(
+    project: DockerInstallation, task_image: str, programs: Path
+) -> None:
+    """The relay is in a container of its own there, published on this host."""
+    code, job = rehearse(project, programs, "--stack", "compose", **project.with_stack)
+    found = facts(job)
+    assert (code, job["stack"], found["ended"], found["labels"]) == (0, "compose", "done", [])
+
+
 ALONE = """
 orch:
   - name: ask
