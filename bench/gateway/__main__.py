@@ -20,9 +20,6 @@ from bench.gateway.jobs import Registry
 SHUTDOWN_S = 0.3
 """How long answers under way may take once every call is cut: the process ends within a second of SIGTERM."""
 
-THREAD_SWITCH_S = 0.0002
-"""The journal's thread gets its turn this soon after an fsync; Python's own 5 ms would delay answers under load."""
-
 log = logging.getLogger("bench.gateway")
 
 
@@ -57,7 +54,6 @@ async def serve(given: config.Config) -> None:
 def main() -> int:
     """Run the gateway; return the exit code."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    sys.setswitchinterval(THREAD_SWITCH_S)
     try:
         given = config.read(sys.stdin.read())
         uvloop.run(serve(given))

@@ -40,11 +40,12 @@ _CUT = "the token died during the call"
 class Attempt:
     """An attempt as it goes. `number` counts from 0; times are seconds of the monotonic clock.
 
-    `started` is when it began to wait for its turn, `sent_at` when it went out.
+    `started` is when it began to wait for its turn (`started_at` by the wall clock, in ISO 8601), `sent_at` when it
+    went out.
     """
 
     number: int = 0
-    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started_at: str = field(default_factory=lambda: _iso(datetime.now(UTC)))
     started: float = field(default_factory=time.monotonic)
     sent_at: float | None = None
     step: int | None = None
@@ -147,8 +148,11 @@ async def send(
     if request.asking is not None:
         outgoing = replace(outgoing, body=request.asking)
     try:
-        async with upstream.opened(client, endpoint, wire, outgoing) as opened:
+        opened = await upstream.opened(client, endpoint, wire, outgoing)
+        try:
             return await _pass_on(attempt, opened, wire, request, sink, take)
+        finally:
+            opened.close()
     except UpstreamFailed as error:
         return _failed(attempt, error)
 
@@ -225,6 +229,10 @@ def _answered(wire: Wire, answer: Answer, told: Mapping[str, str]) -> Ended:
         answer,
         trouble=found,
     )
+
+
+def _iso(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _failed(attempt: Attempt, error: UpstreamFailed) -> Ended:

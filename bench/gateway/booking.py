@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
     from bench.gateway.wire import Request, Wire
 
 
+_PROCESS = secrets.token_hex(12)
+"""Begins the ids of this process's calls: a job that goes on with another gateway has no id twice."""
+
+_numbers = itertools.count()
+
+
 @dataclass
 class Call:
     """A call as it goes: who makes it, and what is known of it so far."""
 
     principal: Principal
     wire: Wire
-    call_id: str = field(default_factory=lambda: secrets.token_hex(16))
+    call_id: str = field(default_factory=lambda: f"{_PROCESS}{next(_numbers):08x}")
     attempt: Attempt = field(default_factory=Attempt)
     request: Request | None = None
     request_sha256: str | None = None
@@ -51,27 +58,27 @@ def open_(call: Call, request: Request, reservation: Reservation) -> None:
     ended = Ended("open", 0, reason="under way: no end of this call is booked")
     unbounded = request.output_tokens is None
     try:
-        call.principal.job.journal.note(_receipt(call, ended, reservation.amount, unbounded=unbounded))
+        call.principal.job.journal.write(_receipt(call, ended, reservation.amount, None, unbounded=unbounded))
     except OSError as error:
         call.principal.job.settle(reservation, Amount())
         raise _unwritten(call, error) from error
 
 
-async def refuse(call: Call, refused: Refused) -> None:
+def refuse(call: Call, refused: Refused) -> None:
     """Book a call that does not go out. A job that has ended has no journal any more."""
     if call.principal.job.ending is None:
         reported = Reported(tokens=NONE_USED)
-        await _book(call, Ended("refused", refused.status, reported, reason=str(refused)), Amount())
+        _book(call, Ended("refused", refused.status, reported, reason=str(refused)), Amount(), 0)
 
 
-async def settle(call: Call, request: Request, reservation: Reservation, ended: Ended) -> None:
+def settle(call: Call, request: Request, reservation: Reservation, ended: Ended) -> None:
     """Book an attempt that went out, and replace its reservation by what it is charged. Raises ReceiptsFailed."""
     tokens = ended.reported.tokens
     cost, total = cost_usd_micros(call.principal.job.registration.prices[request.model], tokens), tokens.total
     known = Amount(cost, total, 1) if cost is not None and total is not None else None
     charge = known or reservation.amount
     try:
-        await _book(call, ended, charge, unbounded=known is None and request.output_tokens is None)
+        _book(call, ended, charge, cost, unbounded=known is None and request.output_tokens is None)
     finally:
         call.principal.job.settle(reservation, charge)
 
@@ -93,12 +100,12 @@ def record(call: Call, ended: Ended) -> None:
         raise _failed(call, f"the cassette can't be written: {error.strerror}") from error
 
 
-async def _book(call: Call, ended: Ended, charge: Amount, *, unbounded: bool = False) -> None:
+def _book(call: Call, ended: Ended, charge: Amount, cost: int | None, *, unbounded: bool = False) -> None:
     """Write the receipt and count it. Raises ReceiptsFailed where it can't be written: then no answer goes out."""
-    receipt = _receipt(call, ended, charge, unbounded=unbounded)
+    receipt = _receipt(call, ended, charge, cost, unbounded=unbounded)
     call.principal.tally.add(receipt)
     try:
-        await call.principal.job.journal.append(receipt)
+        call.principal.job.journal.write(receipt)
     except OSError as error:
         raise _unwritten(call, error) from error
 
@@ -107,11 +114,9 @@ def _unwritten(call: Call, error: OSError) -> ReceiptsFailed:
     return _failed(call, f"the receipt can't be written: {error.strerror}")
 
 
-def _receipt(call: Call, ended: Ended, charge: Amount, *, unbounded: bool) -> Receipt:
+def _receipt(call: Call, ended: Ended, charge: Amount, cost: int | None, *, unbounded: bool) -> Receipt:
     principal, job, attempt = call.principal, call.principal.job, call.attempt
     request, issue, tokens = call.request, call.principal.issue, ended.reported.tokens
-    price = job.registration.prices.get(request.model) if request is not None else None
-    cost = 0 if price is None else cost_usd_micros(price, tokens)
     cassette = job.replay.sha256 if job.replay and principal.part is not None else None
     return Receipt(
         call_id=call.call_id if attempt.number == 0 else f"{call.call_id}-{attempt.number}",
@@ -123,7 +128,7 @@ def _receipt(call: Call, ended: Ended, charge: Amount, *, unbounded: bool) -> Re
         provider=principal.endpoint.provider,
         model=request.model if request is not None else None,
         dialect=call.wire.name,
-        started_at=attempt.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        started_at=attempt.started_at,
         total_ms=_ms(time.monotonic() - attempt.started),
         first_byte_ms=None if ended.first_byte_at is None else _ms(ended.first_byte_at - attempt.started),
         status=ended.status,

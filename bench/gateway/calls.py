@@ -1,4 +1,4 @@
-"""One model call: allowed, reserved, made, settled, and its receipt on disk before the caller has the whole answer.
+"""One model call: allowed, reserved, made, settled, and its receipt written before the caller has the whole answer.
 
 Calls that the gateway refuses have receipts too, so that a late call of a dead agent is seen. Whether a call is made
 again is decided here alone: until the client has the beginning of an answer, while the upstream is in trouble that
@@ -41,7 +41,7 @@ async def make(call: Call, request: Request, outgoing: Outgoing, client: aiohttp
     except ReceiptsFailed:
         raise
     except Refused as refused:
-        await booking.refuse(call, refused)
+        booking.refuse(call, refused)
         raise
     finally:
         principal.open.discard(under_way)
@@ -103,7 +103,7 @@ async def _attempt(
         except Cut:
             ended = attempts.cut(attempt)
         attempt.again = _met(principal, attempt, ended) and not sink.has_begun
-    await booking.settle(call, request, reservation, ended)
+    booking.settle(call, request, reservation, ended)
     return ended
 
 

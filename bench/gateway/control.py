@@ -112,17 +112,25 @@ class _Connection:
             case "revoke":
                 ended = self._registered().of_trial(fields["trial"], fields["agent"])
                 await asyncio.gather(*(p.end(float(fields.get("grace_s", 0))) for p in ended))
-                return {"usage": _usage(ended)}
+                return {"usage": await self._booked(ended)}
             case "step":
                 self._registered().enter(fields["trial"], str(fields["step"]))
                 return {}
             case "rest":
                 grace_s, cut = float(fields["grace_s"]), bool(fields["cut"])
-                return {"usage": _usage(await self._registered().rest(fields["trial"], grace_s, cut=cut))}
+                return {"usage": await self._booked(await self._registered().rest(fields["trial"], grace_s, cut=cut))}
             case "usage":
                 return {"agents": _usage(self._registered().of_trial(fields["trial"]))}
             case _:
                 raise NotAllowed(f"there is no op {op!r}")
+
+    async def _booked(self, principals: list[Principal]) -> dict[str, Any]:
+        """What these have used, once the receipts of it are on disk."""
+        try:
+            await self._registered().journal.synced()
+        except OSError as error:
+            raise NotAllowed(f"the receipts can't be written: {error.strerror}") from error
+        return _usage(principals)
 
     def _registered(self) -> Job:
         if self._job is None:

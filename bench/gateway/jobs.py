@@ -117,6 +117,8 @@ class Principal:
         self.issue = issue
         self.endpoint = endpoint
         self.tally = tally
+        self.wires = _wires(endpoint)
+        """The dialects that the agent may speak."""
         self.player: Player | None = None
         """Who answers at a scripted endpoint."""
         self.part: Part | None = None
@@ -127,13 +129,6 @@ class Principal:
         self.open: set[OpenCall] = set()
         self.told: set[FaultKind] = set()
         """What the job was told of it in this step of its trial's task."""
-
-    @property
-    def wires(self) -> tuple[Wire, ...]:
-        """The dialects that the agent may speak. The scripted model knows the older of OpenAI's two only."""
-        spoken = self.endpoint.spoken
-        is_scripted = self.endpoint.provider == "scripted"
-        return tuple(w for w in WIRES.values() if w.spoken == spoken and (not is_scripted or w.name == spoken))
 
     @property
     def asks_upstream(self) -> bool:
@@ -201,7 +196,7 @@ class Job:
         """The trials that are between two steps: their agents make no call."""
         self.ending: asyncio.Task[None] | None = None
         self._is_over_budget = False
-        self._settled = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
 
     def of_trial(self, trial: str, agent: str | None = None) -> list[Principal]:
         """The trial's principals, or those of one agent: one for each token that was issued."""
@@ -237,12 +232,16 @@ class Job:
 
     def wake(self) -> None:
         """Let waiting calls look again."""
-        self._settled.set()
-        self._settled = asyncio.Event()
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+        self._waiting.clear()
 
     async def changed(self) -> None:
         """Return when a call has settled, a token died, or the job was stopped."""
-        await self._settled.wait()
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(changed)
+        await changed
 
     def _tell(self, notice: JobNotice) -> None:
         self.notify(notice)
@@ -354,6 +353,12 @@ def _player(issue: Issue, endpoint: Endpoint) -> Player | None:
         raise NotAllowed(f"{issue.agent}: a scripted endpoint needs `script` and `context`")
     script = read_script(issue.script, f"script of {issue.task}")
     return Player.of(endpoint.spoken, issue, script, issue.context)
+
+
+def _wires(endpoint: Endpoint) -> tuple[Wire, ...]:
+    """The dialects of an endpoint. The scripted model knows the older of OpenAI's two only."""
+    spoken, is_scripted = endpoint.spoken, endpoint.provider == "scripted"
+    return tuple(w for w in WIRES.values() if w.spoken == spoken and (not is_scripted or w.name == spoken))
 
 
 def _digest(token: str) -> bytes:

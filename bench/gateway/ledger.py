@@ -15,17 +15,15 @@ from bench.condition import Limits
 
 type Scope = Literal["job", "trial", "agent"]
 
-UNITS = ("usd_micros", "tokens", "calls")
-
 NO_LIMITS = Limits()
 
 NEAR_PERCENT = 80
 """From this share of a cap on, people are told."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Amount:
-    """Money, tokens of all classes, and calls."""
+    """Money, tokens of all classes, and calls. Only an account changes one, and only its own."""
 
     usd_micros: int = 0
     tokens: int = 0
@@ -34,13 +32,22 @@ class Amount:
     def __add__(self, other: Amount) -> Amount:
         return Amount(self.usd_micros + other.usd_micros, self.tokens + other.tokens, self.calls + other.calls)
 
-    def __sub__(self, other: Amount) -> Amount:
-        return Amount(self.usd_micros - other.usd_micros, self.tokens - other.tokens, self.calls - other.calls)
+    def grow(self, by: Amount) -> None:
+        """Become so much more."""
+        self.usd_micros += by.usd_micros
+        self.tokens += by.tokens
+        self.calls += by.calls
+
+    def shrink(self, by: Amount) -> None:
+        """Become so much less."""
+        self.usd_micros -= by.usd_micros
+        self.tokens -= by.tokens
+        self.calls -= by.calls
 
 
 @dataclass
 class Account:
-    """One scope's caps and sums."""
+    """One scope's caps and sums. Its sums are this account's own: nobody else keeps them."""
 
     scope: Scope
     name: str
@@ -52,22 +59,28 @@ class Account:
 
     def near(self) -> Iterator[Near]:
         """The caps that are nearly reached by what is spent, each once."""
-        for unit in UNITS:
-            cap: int | None = getattr(self.limits, unit)
-            spent: int = getattr(self.spent, unit)
-            if cap is not None and unit not in self.told and spent * 100 >= cap * NEAR_PERCENT:
+        limits, spent = self.limits, self.spent
+        rows = (
+            ("usd_micros", limits.usd_micros, spent.usd_micros),
+            ("tokens", limits.tokens, spent.tokens),
+            ("calls", limits.calls, spent.calls),
+        )
+        for unit, cap, used in rows:
+            if cap is not None and used * 100 >= cap * NEAR_PERCENT and unit not in self.told:
                 self.told.add(unit)
-                yield Near(self.scope, self.name, unit, cap, spent)
+                yield Near(self.scope, self.name, unit, cap, used)
 
     def over(self, wanted: Amount) -> Refusal | None:
         """Why `wanted` doesn't fit any more, or None where it does."""
-        for unit in UNITS:
-            cap: int | None = getattr(self.limits, unit)
-            if cap is None:
-                continue
-            spent, reserved, want = (getattr(a, unit) for a in (self.spent, self.reserved, wanted))
-            if spent + reserved + want > cap:
-                return Refusal(self.scope, self.name, unit, cap, spent, reserved, want)
+        limits, spent, reserved = self.limits, self.spent, self.reserved
+        rows = (
+            ("usd_micros", limits.usd_micros, spent.usd_micros, reserved.usd_micros, wanted.usd_micros),
+            ("tokens", limits.tokens, spent.tokens, reserved.tokens, wanted.tokens),
+            ("calls", limits.calls, spent.calls, reserved.calls, wanted.calls),
+        )
+        for unit, cap, used, held, want in rows:
+            if cap is not None and used + held + want > cap:
+                return Refusal(self.scope, self.name, unit, cap, used, held, want)
         return None
 
 
@@ -131,7 +144,7 @@ class Ledger:
         for (trial, agent), amount in (spent or {}).items():
             self.open(trial, agent, trial_limits=None, limits=None)
             for account in self.accounts(trial, agent):
-                account.spent += amount
+                account.spent.grow(amount)
 
     def open(self, trial: str, agent: str, *, trial_limits: Limits | None, limits: Limits | None) -> None:
         """Make the agent's accounts, or give them these caps; what was spent stays."""
@@ -157,14 +170,14 @@ class Ledger:
             if (refusal := account.over(amount)) is not None:
                 return refusal
         for account in accounts:
-            account.reserved += amount
+            account.reserved.grow(amount)
         return Reservation(accounts, amount)
 
     def settle(self, reservation: Reservation, charge: Amount) -> tuple[Near, ...]:
         """Replace the reservation by what the call is charged; the caps that are nearly reached by that."""
         for account in reservation.accounts:
-            account.reserved -= reservation.amount
-            account.spent += charge
+            account.reserved.shrink(reservation.amount)
+            account.spent.grow(charge)
         return tuple(near for account in reservation.accounts for near in account.near())
 
 

@@ -77,11 +77,8 @@ class Receiver:
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
-        self._response = web.StreamResponse()
-
-    @property
-    def has_begun(self) -> bool:
-        return self._response.prepared
+        self._response: web.StreamResponse  # there is none before `begin`
+        self.has_begun = False
 
     @property
     def is_gone(self) -> bool:
@@ -89,6 +86,7 @@ class Receiver:
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         self._response = web.StreamResponse(status=status, headers=headers)
+        self.has_begun = True
         try:
             await self._response.prepare(self._request)
         except ConnectionError as error:
@@ -126,7 +124,7 @@ async def _call(
         parsed = call.request = _read(wire, body)
         refusals.check(principal, wire, parsed)
     except Refused as refused:
-        await booking.refuse(call, refused)
+        booking.refuse(call, refused)
         raise
     outgoing = Outgoing(request.headers, request.query_string, body)
     ended = await calls.make(call, parsed, outgoing, client, receiver)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import io
 import time
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Container, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -116,14 +115,22 @@ class Opened:
 
     async def read(self) -> bytes:
         """The whole body."""
-        with _told(self._response.url):
+        try:
             return await self._response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise _failure(error, self._response.url) from error
 
     async def chunks(self) -> AsyncGenerator[bytes]:
         """The body as it comes."""
-        with _told(self._response.url):
+        try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
+        except (aiohttp.ClientError, OSError) as error:
+            raise _failure(error, self._response.url) from error
+
+    def close(self) -> None:
+        """The answer is no longer read. One that has not ended is broken off: the upstream then stops, where it can."""
+        self._response.close()
 
 
 def session() -> aiohttp.ClientSession:
@@ -136,16 +143,13 @@ def session() -> aiohttp.ClientSession:
     )
 
 
-@asynccontextmanager
-async def opened(
-    client: aiohttp.ClientSession, endpoint: Endpoint, wire: Wire, call: Outgoing
-) -> AsyncIterator[Opened]:
-    """The upstream's answer to one call. Raises UpstreamFailed where none came; the message holds no key.
+async def opened(client: aiohttp.ClientSession, endpoint: Endpoint, wire: Wire, call: Outgoing) -> Opened:
+    """The upstream's answer to one call, to be closed. Raises UpstreamFailed where none came.
 
-    Leaving before the answer's end closes the connection: the upstream then stops, where it can.
+    The message holds no key.
     """
     url = URL(wire.url(endpoint.base_url) + (f"?{call.query}" if call.query else ""), encoded=True)
-    with _told(url):
+    try:
         response = await client.post(
             url,
             data=call.body if len(call.body) <= _WHOLE_BYTES else io.BytesIO(call.body),
@@ -153,27 +157,24 @@ async def opened(
             allow_redirects=False,
             proxy=_proxy(url.scheme, url.host or ""),
         )
-    try:
-        yield Opened(response)
-    finally:
-        response.close()
-
-
-@contextmanager
-def _told(url: URL) -> Iterator[None]:
-    """Failures of the connection as UpstreamFailed, each timeout with its clock, its limit and where that is set."""
-    try:
-        yield
-    except aiohttp.ConnectionTimeoutError as error:
-        what = f"{url.host} took no connection within {CONNECT_S} s (bench.gateway.upstream.CONNECT_S)"
-        raise UpstreamFailed(504, what, sent=False) from error
-    except aiohttp.ClientConnectorError as error:
-        raise UpstreamFailed(502, f"{url.host} can't be reached: {error.os_error.strerror}", sent=False) from error
-    except aiohttp.SocketTimeoutError as error:
-        what = f"{url.host} sent nothing for {SILENCE_S} s (bench.gateway.upstream.SILENCE_S)"
-        raise UpstreamFailed(504, what, sent=True, again=False) from error
     except (aiohttp.ClientError, OSError) as error:
-        raise UpstreamFailed(502, f"{url.host} broke off: {type(error).__name__}", sent=True) from error
+        raise _failure(error, url) from error
+    return Opened(response)
+
+
+def _failure(error: Exception, url: URL) -> UpstreamFailed:
+    """A failure of the connection as people read it, each timeout with its clock, its limit and where that is set."""
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            what = f"{url.host} took no connection within {CONNECT_S} s (bench.gateway.upstream.CONNECT_S)"
+            return UpstreamFailed(504, what, sent=False)
+        case aiohttp.ClientConnectorError():
+            return UpstreamFailed(502, f"{url.host} can't be reached: {error.os_error.strerror}", sent=False)
+        case aiohttp.SocketTimeoutError():
+            what = f"{url.host} sent nothing for {SILENCE_S} s (bench.gateway.upstream.SILENCE_S)"
+            return UpstreamFailed(504, what, sent=True, again=False)
+        case _:
+            return UpstreamFailed(502, f"{url.host} broke off: {type(error).__name__}", sent=True)
 
 
 def outgoing(headers: Mapping[str, str], wire: Wire, api_key: str) -> CIMultiDict[str]:
@@ -190,8 +191,10 @@ def outgoing(headers: Mapping[str, str], wire: Wire, api_key: str) -> CIMultiDic
 
 def passed_on(headers: Mapping[str, str]) -> CIMultiDict[str]:
     """The headers without those that belong to one connection or hold a credential."""
-    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
-    return CIMultiDict((k, v) for k, v in headers.items() if k.lower() not in _DROPPED and k.lower() not in named)
+    dropped: Container[str] = _DROPPED
+    if named := headers.get("connection"):
+        dropped = _DROPPED.union(name.strip().lower() for name in named.split(","))
+    return CIMultiDict([(name, value) for name, value in headers.items() if name.lower() not in dropped])
 
 
 @lru_cache

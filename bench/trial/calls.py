@@ -1,6 +1,6 @@
 """A trial's model calls as the gateway books them, read from the job's journal as it grows.
 
-The gateway has each receipt on disk before the agent has its answer, so that what is read here is never behind what an
+The gateway has each receipt in the file before the agent has its answer, so that what is read here is never behind what an
 agent can have done with it.
 """
 

@@ -129,7 +129,7 @@ def test_the_journals_sum_is_the_ledgers(run: list[tuple[Any, int, int]]) -> Non
         for outcome, micros, tokens in run:
             receipt = made(outcome, micros, tokens)
             tally.add(receipt)
-            await journal.append(receipt)
+            journal.write(receipt)
             if outcome != "refused":
                 held = ledger.reserve("t", "a", Amount(micros, tokens, 1))
                 assert isinstance(held, Reservation)

@@ -21,8 +21,8 @@ async def failure(url: str) -> UpstreamFailed:
     """How one call to it fails."""
     async with upstream.session() as client:
         with pytest.raises(UpstreamFailed) as raised:
-            async with upstream.opened(client, Endpoint("anthropic", url), WIRES["anthropic"], CALL) as opened:
-                await opened.read()
+            opened = await upstream.opened(client, Endpoint("anthropic", url), WIRES["anthropic"], CALL)
+            await opened.read()
     return raised.value
 
 
