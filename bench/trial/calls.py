@@ -1,7 +1,7 @@
 """A trial's model calls as the gateway books them, read from the job's journal as it grows.
 
-The gateway has each receipt in the file before the agent has its answer, so that what is read here is never behind what an
-agent can have done with it.
+The gateway has each receipt in the file before the agent has its answer, so that what is read here is never behind what
+an agent can have done with it.
 """
 
 from __future__ import annotations
