@@ -14,6 +14,7 @@ from harbor.models.agent.context import AgentContext
 from harbor.utils.trajectory_validator import TrajectoryValidator
 
 from bench.gateway.protocol import Grant
+from bench.trial import session
 from bench.trial.tokens import issue_tokens
 from tests.trial.upstream import Asked, Blocks, Upstream, serving, text, use
 
@@ -233,3 +234,27 @@ async def test_a_trial_that_ends_before_its_last_step_leaves_no_token_alive(
     async with aiohttp.ClientSession() as http, asyncio.timeout(10):
         # Until then it waits for a further step.
         assert await refusal(http) == "revoked"
+
+
+@pytest.mark.parametrize("script", [SCRIPT, LEAD_FINISHES_FIRST], ids=["whole", "broken-off"])
+async def test_a_trial_in_steps_that_was_recorded_is_played_again(bench: Any, tmp_path: Path, script: str) -> None:
+    task = in_steps(bench, "taped", script)
+
+    def told(trial: Any) -> Any:
+        mine = [r for r in receipts(bench) if r["trial"] == trial.directory.name]
+        return sorted((r["agent"], r["step"], r["outcome"], r["output_tokens"]) for r in mine)
+
+    def said(trial: Any) -> list[tuple[str, str]]:
+        return sorted((m["author"], m["text"]) for m in evidence(trial, "change")["messages"])
+
+    first = bench.trial(task, record=True)
+    await play(first, "write it", "change it")
+    await session.close()
+    tape = tmp_path / "tape"
+    (first.directory.parent / "buzzbench-cassette.jsonl").rename(tape)
+    again = bench.trial(task, rehearsal=None, replay=str(tape))
+    draft, change = await play(again, "write it", "change it")
+    await session.close()
+    assert (draft["ended"], change["ended"]) == ("done", "done")
+    assert told(again) == told(first)
+    assert said(again) == said(first)

@@ -32,6 +32,13 @@ def test_prompt_persona_and_skills_come_first_in_their_order() -> None:
     assert places == sorted(places)
 
 
+def test_the_tasks_skills_come_after_the_conditions_own() -> None:
+    changed = agent(TEAM[1].name, TEAM[1].kind, skills=("SKILL A",))
+    text = system(changed, TEAM, CHANNEL, PEOPLE, user="user", workdir=None, task_skills="[Skills]\nof the task")
+    places = [text.index(part) for part in ("SKILL A", "[Skills]\nof the task", "[Situation]")]
+    assert places == sorted(places)
+
+
 def test_only_the_orchestrator_is_told_to_end_the_work() -> None:
     assert "send one message that begins with `DONE:`" in told(0)
     assert "send one message that begins with `DONE:`" not in told(1)
