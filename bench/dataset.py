@@ -35,10 +35,11 @@ NAMES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Step:
-    """One of a task's `[[steps]]`. `agent_timeout_s` is its own, else the task's; None means no limit."""
+    """One of a task's `[[steps]]`. What it doesn't say itself is the task's; a timeout of None means no limit."""
 
     name: str
     agent_timeout_s: float | None = None
+    agent_user: str | int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,11 @@ class Task:
     has_solution: bool = False
     """Whether Harbor's oracle finds one: for the task, or for each of its steps."""
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def step_users(self) -> tuple[str | int | None, ...]:
+        """As whom the agent runs in each step."""
+        return tuple(step.agent_user for step in self.steps)
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         verifier_environments=tuple(_verifier_environments(directory, values, steps)),
         network_modes=(_network(values), *(phase.get("network_mode") for phase in phases)),
         users=tuple(phase.get("user") for phase in phases),
-        steps=tuple(Step(str(step["name"]), _step_timeout(step, timeout)) for step in steps),
+        steps=tuple(_step(step, timeout, _get(values, "agent", "user")) for step in steps),
         prior=next(_priors(directory, steps), None),
         has_solution=_has_solution(directory, values),
         problems=tuple(problems),
@@ -170,9 +176,10 @@ def _steps(values: dict[str, Any]) -> list[dict[str, Any]]:
     return [s for s in listed if isinstance(s, dict) and s.get("name")] if isinstance(listed, list) else []
 
 
-def _step_timeout(step: dict[str, Any], of_task: float | None) -> float | None:
-    own = _get(step, "agent", "timeout_sec")
-    return own if _is_above_0(own) else of_task
+def _step(step: dict[str, Any], timeout_s: float | None, user: str | int | None) -> Step:
+    """The step; timeout and user are the task's."""
+    own_s, own = _get(step, "agent", "timeout_sec"), _get(step, "agent", "user")
+    return Step(str(step["name"]), own_s if _is_above_0(own_s) else timeout_s, user if own is None else own)
 
 
 def _step_number_faults(file: str, steps: Sequence[dict[str, Any]]) -> Iterator[Problem]:

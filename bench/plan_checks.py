@@ -145,8 +145,17 @@ def sandbox_problems(tasks: Sequence[Task], *, modelless: bool) -> Iterator[Prob
         found += [reason for reason in (user_refusal(task.users),) if reason]
         if not modelless and (reason := network_refusal(task.network_modes)):
             found.append(reason)
+        elif other := _other_network(task):
+            found.append(f"has network_mode {other!r} for its agent alone, and the sandbox has one for all it runs")
         for reason in found:
             yield Problem(task.name, reason, "use another environment, such as -e docker")
+
+
+def _other_network(task: Task) -> str | None:
+    """The mode that the agent has, in some step, and the environment has not: Harbor would refuse the whole job."""
+    own, *phases = task.network_modes or (None,)
+    agents = (mode for mode in phases[::2] if mode is not None)
+    return next((mode for mode in agents if mode != (own or "public")), None)
 
 
 def real_agent_problems(
@@ -168,6 +177,10 @@ def real_agent_problems(
             what = f"declares network_mode {mode!r}, where real agents need mounted sockets to reach relay and gateway"
             fix = "use -e docker with an engine of this machine, or a condition of builtin agents"
             yield Problem(task.name, what, fix)
+        if len(users := dict.fromkeys(task.step_users)) > 1:
+            listed = _listed([str(user or "the image's own") for user in users])
+            what = f"has steps for agents of different users ({listed}), and real agents go on as they were started"
+            yield Problem(task.name, what, "use a condition of builtin agents")
 
 
 def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: Mapping[str, str]) -> Iterator[Problem]:

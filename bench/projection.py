@@ -19,7 +19,7 @@ from psycopg import sql
 
 from bench.costs import calls_of
 from bench.records import RECEIPTS, JobRecord, TrialRecord, read_job
-from bench.stepoutcomes import step_parts
+from bench.stepoutcomes import step_parts, told
 
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
 """Harbor's, in result.json, each with `started_at` and `finished_at` (HARBOR.md section 7.3)."""
@@ -98,25 +98,25 @@ def _listed(columns: Iterable[str]) -> sql.Composed:
 
 
 def _trial(record: JobRecord, trial: TrialRecord, result: Mapping[str, Any]) -> Row:
-    told = (_told_in_steps(result) or [{}])[-1]
+    last = (told(result) or [{}])[-1]
     return {
         "job": record.plan.job,
         "trial": trial.trial,
         "task": trial.task,
-        "condition": told.get("condition") or record.plan.condition,
-        "condition_sha256": told.get("condition_sha256") or record.plan.condition_sha256,
+        "condition": last.get("condition") or record.plan.condition,
+        "condition_sha256": last.get("condition_sha256") or record.plan.condition_sha256,
         # Where the plan is damaged, each trial still says what played it: a rehearsal must not pass for a real run.
-        "rehearsal": record.plan.rehearsal if record.plan.known else told.get("rehearsal"),
-        "replay": record.plan.replay if record.plan.known else told.get("replay"),
+        "rehearsal": record.plan.rehearsal if record.plan.known else last.get("rehearsal"),
+        "replay": record.plan.replay if record.plan.known else last.get("replay"),
         "stack": record.plan.stack,
         "environment": record.plan.environment,
-        "channel": told.get("channel"),
+        "channel": last.get("channel"),
         "outcome": trial.outcome.outcome,
         "reward": trial.outcome.reward,
         "reason": _text(trial.outcome.reason),
         "labels": list(trial.outcome.labels),
-        "ended": told.get("ended"),
-        "evidence_sha256": told.get("evidence_sha256"),
+        "ended": last.get("ended"),
+        "evidence_sha256": last.get("evidence_sha256"),
         "started_at": result.get("started_at"),
         "finished_at": result.get("finished_at"),
     }
@@ -142,10 +142,10 @@ def _spans(job: str, trial: str, result: Mapping[str, Any]) -> list[Row]:
     """Harbor's phases, and within the agent's one the steps that the agent timed (`timings`, in seconds)."""
     spans = [_span(job, trial, "trial", None, result)] if result else []
     spans += [_span(job, trial, phase, "trial", result.get(phase) or {}) for phase in PHASES]
-    for told in _told_in_steps(result):
+    for ours in told(result):
         # Of a task with steps each has its own spans: `step.review.agent.work`.
-        above = f"step.{told['step']['name']}." if told.get("step") else ""
-        for step, seconds in (told.get("timings") or {}).items():
+        above = f"step.{ours['step']['name']}." if ours.get("step") else ""
+        for step, seconds in (ours.get("timings") or {}).items():
             times = {"started_at": None, "finished_at": None, "seconds": seconds}
             name, parent = f"{above}agent.{step}", f"{above}agent_execution"
             spans.append({"job": job, "trial": trial, "name": name, "parent": parent, **times})
@@ -153,13 +153,6 @@ def _spans(job: str, trial: str, result: Mapping[str, Any]) -> list[Row]:
         above = f"step.{step_name}."
         spans += [_span(job, trial, f"{above}{phase}", "trial", part.get(phase) or {}) for phase in PHASES]
     return [span for span in spans if span["seconds"] is not None]
-
-
-def _told_in_steps(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What our agent said of the trial, or of each of its task's steps."""
-    parts = [result, *(part for _, part in step_parts(result))]
-    told = (((part.get("agent_result") or {}).get("metadata") or {}).get("buzzbench") for part in parts)
-    return [found for found in told if found]
 
 
 def _span(job: str, trial: str, name: str, parent: str | None, times: Mapping[str, Any]) -> Row:

@@ -30,6 +30,13 @@ def step_parts(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]
     return [(str(step.get("step_name")), step) for step in steps]
 
 
+def told(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What our agent said (`metadata["buzzbench"]`) of a trial, or of each of its task's steps, in order."""
+    parts = [result, *(part for _, part in step_parts(result))]
+    said = (((part.get("agent_result") or {}).get("metadata") or {}).get("buzzbench") for part in parts)
+    return [found for found in said if isinstance(found, dict)]
+
+
 def set_up_later(facts: Facts) -> Facts:
     """The facts of a step after one in which the team had control.
 
@@ -69,8 +76,7 @@ def _reasons(steps: Sequence[StepOutcome], left: int) -> Iterator[str]:
 
 def _plan(result: Mapping[str, Any]) -> tuple[str, int | None]:
     """How the rewards are combined, and how many steps the task has: our agent says so in each step's metadata."""
-    for _, step in step_parts(result):
-        metadata = ((step.get("agent_result") or {}).get("metadata") or {}).get("buzzbench") or {}
-        if isinstance(told := metadata.get("step"), dict):
-            return str(told.get("strategy")), told.get("of") if isinstance(told.get("of"), int) else None
+    for ours in told(result):
+        if isinstance(step := ours.get("step"), dict):
+            return str(step.get("strategy")), step.get("of") if isinstance(step.get("of"), int) else None
     return "mean", None

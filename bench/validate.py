@@ -18,6 +18,7 @@ from bench.condition import Condition
 from bench.dataset import Dataset, Task
 from bench.errors import InvalidInput, Problem, raise_problems
 from bench.faults import Faults, shown
+from bench.judge import JUDGE
 from bench.manifest import load
 from bench.plan import REHEARSAL_MANIFEST
 from bench.settings import ROOT
@@ -99,12 +100,19 @@ def _script_faults(tasks: Sequence[Task], condition: Condition, *, must: bool) -
         if must and len(wrong) < WRONG_SCRIPTS:
             what = f"has {len(wrong)} rehearsal/wrong-*.yaml; {WRONG_SCRIPTS} at least show what is not rewarded"
             yield Problem(where, what)
-        if must and not (task.directory / "tests" / "judge.py").is_file():
+        if must and not _has_judge(task):
             yield Problem(where, "has no tests/judge.py, so that the host could not judge its evidence again")
         for name in there:
             if name != "good" and name not in wrong:
                 yield Problem(where, f"rehearsal/{name}.yaml is neither good.yaml nor wrong-*.yaml", "rename it")
             yield from plan_checks.script_problems([task], name, condition)
+
+
+def _has_judge(task: Task) -> bool:
+    """Whether the host can judge the evidence: of the task, or of each of its steps."""
+    if (task.directory / JUDGE).is_file():
+        return True
+    return bool(task.steps) and all((task.directory / "steps" / s.name / JUDGE).is_file() for s in task.steps)
 
 
 def _lint(task: Task) -> list[Any]:

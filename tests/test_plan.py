@@ -445,3 +445,23 @@ def test_a_step_that_leaves_no_time_is_refused_by_its_name(both: Project) -> Non
 def test_a_step_with_a_timeout_that_is_none_is_refused(both: Project) -> None:
     in_steps(both, one=100, two=-3)
     assert "steps[1].agent.timeout_sec: -3 is no number of seconds above 0" in refused(both)
+
+
+def test_an_agents_own_network_is_refused_in_the_sandbox_which_has_one_for_all(both: Project) -> None:
+    step = '[[steps]]\nname = "one"\n[steps.agent]\nnetwork_mode = "no-network"\n'
+    task = both.task("odd", more=step)
+    (task / "steps" / "one").mkdir(parents=True)
+    (task / "steps" / "one" / "instruction.md").write_text("x")
+    assert "buzz/odd: has network_mode 'no-network' for its agent alone, and the sandbox has one for all" in refused(
+        both
+    )
+
+
+def test_real_agents_cannot_change_their_user_between_two_steps(both: Project) -> None:
+    task = in_steps(both, one=100, two=200)
+    config = task / "task.toml"
+    config.write_text(config.read_text().replace("timeout_sec = 200", 'timeout_sec = 200\nuser = "other"'))
+    real = both.manifest(both.team(), name="real")
+    real.write_text(real.read_text().replace("harness: builtin", "harness: buzz-agent"))
+    said = refused(both, manifest=real, include=("odd",), environment="docker")
+    assert "buzz/odd: has steps for agents of different users (other, the image's own), and real agents go on" in said

@@ -256,6 +256,15 @@ def test_a_self_report_that_is_missing_or_differs_is_shown(job: Path) -> None:
     ]
 
 
+def test_the_self_report_of_a_task_in_steps_is_the_last_steps(job: Path) -> None:
+    said = {"worker-1": {"verdict": "missing", "metered_input_tokens": 3, "metered_output_tokens": 4}}
+    steps = [{"agent_result": {"metadata": {"buzzbench": {"self_report": told}}}} for told in (None, said)]
+    (job / "alpha__1").mkdir()
+    (job / "alpha__1" / "result.json").write_text(json.dumps({"agent_result": None, "step_results": steps}))
+    journal(job, begun("alpha__1"), ended("alpha__1"))
+    assert lines(read(job))[-1].startswith("worker-1 in alpha__1: its self-report is missing")
+
+
 def test_a_replay_and_a_rehearsal_say_that_no_model_was_asked(job: Path) -> None:
     for field, word in (("replay", "replay"), ("rehearsal", "rehearsal")):
         (job / "buzzbench-plan.json").write_text(json.dumps(PLAN | {field: "good"}))

@@ -17,6 +17,7 @@ from bench.condition import Limits
 from bench.planrecord import JobPlanRecord
 from bench.records import JOURNAL, RECEIPTS
 from bench.spend.tally import Tally, Used
+from bench.stepoutcomes import told
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, AttemptStarted, Journal, TrialEnded
 
@@ -194,7 +195,7 @@ def _caps(plan: JobPlanRecord, total: Used, trials: Mapping[str, TrialSpend]) ->
 def _self_report(result: Path) -> Mapping[str, Mapping[str, Any]]:
     """What a trial's agents said that they used (bench.trial.selfreport), by name."""
     try:
-        told = json.loads(result.read_bytes())["agent_result"]["metadata"]["buzzbench"]["self_report"]
-        return {str(name): facts for name, facts in told.items() if isinstance(facts, dict)}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        said = told(json.loads(result.read_bytes()))[-1]["self_report"]
+        return {str(name): facts for name, facts in said.items() if isinstance(facts, dict)}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}

@@ -11,6 +11,7 @@ import asyncio
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -129,6 +130,8 @@ class Room:
     """What the user answers (the task's `user.yaml`)."""
     asked: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
     """What agents have said to the user in the trial's channel, in order of arrival."""
+    answered: Counter[int] = field(default_factory=Counter)
+    """How often each of the answers was given."""
     _watches: list[Subscription] = field(default_factory=list)
 
     async def watch(self, channel: Channel, client: RelayClient) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any, Never, Protocol
 
@@ -105,12 +104,11 @@ def _end_of(future: asyncio.Future[Any]) -> End | None:
 
 async def answering(room: Room) -> Never:
     """Answer what the user is asked, as the task has it. Raises RelayGone and RelayRefused."""
-    given: Counter[int] = Counter()
     while True:
         question = await room.asked.get()
-        number = fitting(room.answers, question["content"], given)
+        number = fitting(room.answers, question["content"], room.answered)
         if number is not None:
-            given[number] += 1
+            room.answered[number] += 1
             await room.answer(question, room.answers[number].answer)
 
 

@@ -43,7 +43,9 @@ async def test_each_skill_has_its_name_description_and_file_in_the_order_of_name
     ]
 
 
-@pytest.mark.parametrize("text", ["", "no front matter", "---\nname: [broken\n---\n", "---\n- a list\n---\n", "x\n---\n"])
+@pytest.mark.parametrize(
+    "text", ["", "no front matter", "---\nname: [broken\n---\n", "---\n- a list\n---\n", "x\n---\n"]
+)
 async def test_a_skill_that_does_not_introduce_itself_is_called_by_its_directory(tmp_path: Path, text: str) -> None:
     skill(tmp_path, "plain", text)
     assert await taskskills.read(Here(), str(tmp_path)) == [Skill("plain", "", f"{tmp_path}/plain/SKILL.md")]
