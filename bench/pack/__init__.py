@@ -65,11 +65,13 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     names = _names(jobs)
     files = _files(jobs, names, whole)
     scanner = _scanner(settings, environ, whole.values(), wish.let_be)
-    refuse_secrets(scan(scanner, files), "nothing was packed")
+    texts = _texts(told, whole)
+    found = [*scan(scanner, files), *(one for name, text in texts.items() for one in scanner.scan(text.encode(), name))]
+    refuse_secrets(found, "nothing was packed")
     key = signing.ensure(settings.state_dir)
     out = wish.out or settings.jobs_dir.parent / "packs" / names[jobs[0].directory]
     facts = _facts(record, jobs, names, whole, wish.let_be)
-    is_new = bundle.write(out, files, _texts(told, whole), facts, key)
+    is_new = bundle.write(out, files, texts, facts, key)
     left_out = tuple(sorted(trial.trial for trial in directories if trial not in whole))
     packed_jobs = tuple(dict.fromkeys(names.values()))
     return Packed(out, record, packed_jobs, left_out, is_new, signing.public(key))
@@ -85,7 +87,7 @@ def refuse_upload(settings: Settings, job_dir: Path, environ: Mapping[str, str])
 
 def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:
     """All that is found in the files, by their names."""
-    return [finding for name, path in files.items() for finding in scanner.scan(path, name)]
+    return [finding for name, path in files.items() for finding in scanner.scan(path.read_bytes(), name)]
 
 
 def refuse_secrets(found: Sequence[Finding], refused: str) -> None:

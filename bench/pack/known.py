@@ -38,7 +38,7 @@ def secrets(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
         found["the key that packs are signed with"] = seed
     named = _named_by_endpoints()
     for name, value in environ.items():
-        if (name in named or SENSITIVE.search(name)) and len(value) >= SHORTEST and not Path(value).exists():
+        if (name in named or SENSITIVE.search(name)) and len(value) >= SHORTEST and not _is_there(value):
             found[f"the value of {name}"] = value
     return found
 
@@ -64,6 +64,14 @@ def _roster(evidence: Path) -> list[Mapping[str, object]]:
         return []
     listed = [*(read.get("roster") or ()), read.get("user")] if isinstance(read, dict) else []
     return [member for member in listed if isinstance(member, dict)]
+
+
+def _is_there(value: str) -> bool:
+    """Whether a value is the path of something: where a secret is, and not the secret."""
+    try:
+        return Path(value).exists()
+    except OSError:
+        return False  # too long for one
 
 
 def _named_by_endpoints() -> set[str]:

@@ -12,8 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.nostr import Key
@@ -55,15 +54,14 @@ class Scanner:
     """
 
     def __init__(self, secrets: Mapping[str, str], publics: Mapping[str, str], let_be: Collection[str] = ()) -> None:
-        self._needles = {needle: what for name, secret in secrets.items() for needle, what in _needles(name, secret)}
+        self._needles = {name: (*_wholes(secret), *_halves(secret)) for name, secret in secrets.items()}
         self._publics = dict(publics)
         self._let_be = frozenset(let_be)
         self._looked_at: dict[bytes, str] = {}
 
-    def scan(self, path: Path, shown: str) -> list[Finding]:
-        """What is in the file, and in its name; `shown` names it in the findings."""
-        data = path.read_bytes()
-        found = [Finding(shown, what) for what in {w for n, w in self._needles.items() if n in shown.encode()}]
+    def scan(self, data: bytes, shown: str) -> list[Finding]:
+        """What is in a file, and in its name: `shown`, which the findings give."""
+        found = [replace(finding, place=shown) for finding in self._known(shown.encode(), shown)]
         found += self._known(data, shown)
         found += self._keys(data, shown)
         found += self._shapes(data, shown)
@@ -72,12 +70,11 @@ class Scanner:
         return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
 
     def _known(self, data: bytes, shown: str) -> Iterator[Finding]:
-        """One finding for each secret: the first place at which it is."""
-        seen: set[str] = set()
-        for needle, what in self._needles.items():
-            if what not in seen and (at := data.find(needle)) >= 0:
-                seen.add(what)
-                yield Finding(_line(shown, data, at), what)
+        """One finding for each secret: where it is whole, if it is, else where half of it is."""
+        for name, needles in self._needles.items():
+            at, how = next(((at, how) for needle, how in needles if (at := data.find(needle)) >= 0), (-1, ""))
+            if at >= 0:
+                yield Finding(_line(shown, data, at), how.format(name))
 
     def _keys(self, data: bytes, shown: str) -> Iterator[Finding]:
         for found in KEY_HEX.finditer(data):
@@ -123,12 +120,16 @@ class Scanner:
                             yield Finding(f"{line}, {path}", f"{what}, over two fields", _mark(found[0].encode()))
 
 
-def _needles(name: str, secret: str) -> Iterator[tuple[bytes, str]]:
-    for form in forms(secret):
-        yield form.encode(), f"{name}, {'in plain' if form == secret else 'encoded'}"
+def _wholes(secret: str) -> Iterator[tuple[bytes, str]]:
+    """What to look for, with what is said of it."""
+    yield secret.encode(), "{}, in plain"
+    yield from ((form.encode(), "{}, encoded") for form in sorted(forms(secret) - {secret}))
+
+
+def _halves(secret: str) -> Iterator[tuple[bytes, str]]:
     for half in halves(secret):
         if len(half) >= LONG_HALF or (len(half) >= SHORTEST and any(letter.isdigit() for letter in half)):
-            yield from ((form.encode(), f"half of {name}") for form in forms(half))
+            yield from ((form.encode(), "half of {}") for form in sorted(forms(half)))
 
 
 def _line(shown: str, data: bytes, at: int) -> str:

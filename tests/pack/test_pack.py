@@ -205,6 +205,15 @@ def test_a_secret_is_refused_with_its_file_and_line_and_never_shown(tmp_path: Pa
     assert state.owner.nsec not in text
 
 
+def test_what_a_person_says_of_the_team_is_looked_at_as_well(tmp_path: Path) -> None:
+    jobs.make(tmp_path)
+    lines = refused(tmp_path, said=replace(SAID, agent_url=f"https://example.org/?key={KEY}"))
+    assert lines[:2] == [
+        "metadata.yaml:1: holds the value of ANTHROPIC_API_KEY, in plain",
+        "leaderboard-row.yaml:5: holds the value of ANTHROPIC_API_KEY, in plain",
+    ]
+
+
 def test_an_agents_own_key_is_refused_and_its_public_one_is_not(tmp_path: Path) -> None:
     job = jobs.make(tmp_path)
     key = Key.generate()

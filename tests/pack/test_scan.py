@@ -19,11 +19,9 @@ from tests.pack import jobs
 KEY = "canary+key/5f0c1d7e9b==4a"
 
 
-def found(tmp_path: Path, content: str | bytes, name: str = "a.json", **scanner: Any) -> list[Finding]:
-    path = tmp_path / "file"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+def found(content: str | bytes, name: str = "a.json", **scanner: Any) -> list[Finding]:
     given: dict[str, Any] = {"secrets": {"the value of KEY": KEY}, "publics": {}} | scanner
-    return Scanner(**given).scan(path, name)
+    return Scanner(**given).scan(content if isinstance(content, bytes) else content.encode(), name)
 
 
 @pytest.mark.parametrize(
@@ -40,23 +38,23 @@ def found(tmp_path: Path, content: str | bytes, name: str = "a.json", **scanner:
         base64.b64encode(f"ab{KEY}cd".encode()).decode(),
     ],
 )
-def test_a_secret_of_ours_is_found_in_every_usual_form(tmp_path: Path, form: str) -> None:
-    (first, *_) = found(tmp_path, f'one\ntwo {form} "x"\n', "trial/agent/notes.txt")
+def test_a_secret_of_ours_is_found_in_every_usual_form(form: str) -> None:
+    (first, *_) = found(f'one\ntwo {form} "x"\n', "trial/agent/notes.txt")
     assert first.place == "trial/agent/notes.txt:2"
     assert "the value of KEY" in first.what
     assert first.mark == ""
 
 
 @pytest.mark.parametrize("cut", range(6, len(KEY) - 5))
-def test_a_secret_of_ours_is_found_wherever_it_is_cut_in_two(tmp_path: Path, cut: int) -> None:
+def test_a_secret_of_ours_is_found_wherever_it_is_cut_in_two(cut: int) -> None:
     text = json.dumps({"a": KEY[:cut], "b": {"c": KEY[cut:]}})
-    assert found(tmp_path, text) == [Finding("a.json:1", "half of the value of KEY")]
+    assert found(text) == [Finding("a.json:1", "half of the value of KEY")]
 
 
 @pytest.mark.parametrize("half", [slice(None, 13), slice(12, None)])
-def test_half_of_a_secret_of_ours_is_found_encoded_too(tmp_path: Path, half: slice) -> None:
+def test_half_of_a_secret_of_ours_is_found_encoded_too(half: slice) -> None:
     text = base64.b64encode(b"x" + KEY[half].encode() + b"yz").decode()
-    assert [finding.what for finding in found(tmp_path, text)] == ["half of the value of KEY"]
+    assert [finding.what for finding in found(text)] == ["half of the value of KEY"]
 
 
 SHAPED = {
@@ -79,30 +77,30 @@ SHAPED = {
 
 
 @pytest.mark.parametrize("name", SHAPED)
-def test_what_looks_like_a_key_is_found_with_a_mark_and_never_shown(tmp_path: Path, name: str) -> None:
+def test_what_looks_like_a_key_is_found_with_a_mark_and_never_shown(name: str) -> None:
     shape = SHAPED[name]
-    (finding,) = found(tmp_path, f"line\nexport A='{shape}'\n", "agent/out.txt")
+    text = f"line\nexport A='{shape}'\n"
+    (finding,) = found(text, "agent/out.txt")
     assert finding.place == "agent/out.txt:2"
     assert len(finding.mark) == 12
     assert shape not in str(finding)
-    scanner = Scanner({}, {}, let_be=[finding.mark])
-    assert scanner.scan(tmp_path / "file", "agent/out.txt") == []
+    assert found(text, "agent/out.txt", secrets={}, let_be=[finding.mark]) == []
 
 
 @pytest.mark.parametrize("name", SHAPED)
-def test_what_looks_like_a_key_is_found_in_base64(tmp_path: Path, name: str) -> None:
+def test_what_looks_like_a_key_is_found_in_base64(name: str) -> None:
     text = base64.b64encode(f"x {SHAPED[name]} y".encode()).decode()
-    assert any("in Base64" in finding.what for finding in found(tmp_path, f'{{"a": "{text}"}}'))
+    assert any("in Base64" in finding.what for finding in found(f'{{"a": "{text}"}}'))
 
 
 @pytest.mark.parametrize("name", sorted({*SHAPED} - {"header", "bearer"}))
-def test_what_looks_like_a_key_is_found_over_two_fields(tmp_path: Path, name: str) -> None:
+def test_what_looks_like_a_key_is_found_over_two_fields(name: str) -> None:
     shape = SHAPED[name]
     text = json.dumps({"steps": [{"head": f"take {shape[:9]}", "tail": f"{shape[9:]} and go"}]})
-    places = [finding.place for finding in found(tmp_path, text) if "over two fields" in finding.what]
+    places = [finding.place for finding in found(text) if "over two fields" in finding.what]
     assert places == ["a.json, steps.0.tail"]
     lines = f"{{}}\n{json.dumps([shape[:9], shape[9:]])}\n"
-    places = [f.place for f in found(tmp_path, lines, "a.jsonl") if "over two fields" in f.what]
+    places = [f.place for f in found(lines, "a.jsonl") if "over two fields" in f.what]
     assert places == ["a.jsonl:2, 1"]
 
 
@@ -121,27 +119,27 @@ def test_what_looks_like_a_key_is_found_over_two_fields(tmp_path: Path, name: st
         base64.b64encode(b"an ordinary text that was encoded, nothing else").decode(),
     ],
 )
-def test_what_is_no_secret_is_let_be(tmp_path: Path, text: str) -> None:
-    assert found(tmp_path, json.dumps({"a": text, "b": ["x", text], "c": "y"})) == []
+def test_what_is_no_secret_is_let_be(text: str) -> None:
+    assert found(json.dumps({"a": text, "b": ["x", text], "c": "y"})) == []
 
 
 @pytest.mark.parametrize("form", [str.lower, str.upper])
-def test_the_secret_key_of_a_member_is_known_by_its_public_key(tmp_path: Path, form: Any) -> None:
+def test_the_secret_key_of_a_member_is_known_by_its_public_key(form: Any) -> None:
     """Nobody has the keys of a trial that is over; an event's id of as many digits is none."""
     text = json.dumps({"id": hashlib.sha256(b"event").hexdigest(), "note": form("07" * 32)})
     publics = {Key("07" * 32).public: "worker-1 in alpha__1"}
-    assert found(tmp_path, text, publics=publics) == [Finding("a.json:1", "the secret key of worker-1 in alpha__1")]
+    assert found(text, publics=publics) == [Finding("a.json:1", "the secret key of worker-1 in alpha__1")]
 
 
-def test_a_name_that_holds_a_secret_is_found(tmp_path: Path) -> None:
+def test_a_name_that_holds_a_secret_is_found() -> None:
     secret = "s3cret-value-of-mine"
-    assert found(tmp_path, "", f"artifacts/{secret}.txt", secrets={"the value of A": secret})
+    assert found("", f"artifacts/{secret}.txt", secrets={"the value of A": secret})
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\xff\xfe" * 100, b"{" * 10_000, b'{"a": "cut of'])
-def test_whatever_a_file_holds_it_is_looked_at(tmp_path: Path, content: bytes) -> None:
-    assert found(tmp_path, content) == []
-    assert len(found(tmp_path, content + KEY.encode())) >= 1
+def test_whatever_a_file_holds_it_is_looked_at(content: bytes) -> None:
+    assert found(content) == []
+    assert len(found(content + KEY.encode())) >= 1
 
 
 # What is known to be secret
@@ -158,10 +156,12 @@ def test_the_state_and_the_environment_are_known(tmp_path: Path) -> None:
         "SHORT_KEY": "abc",
         "HOME": "/root/1234567",
         "KEY_SECRET_FILE": str(tmp_path),
+        "PEM_SECRET": "a line of a key\n" * 400,
     }
     values = known.secrets(settings, environ)
     assert {values["the value of ANTHROPIC_API_KEY"], values["the value of MY_TOKEN"]} == {"sk-live-1", "tok-12345678"}
     assert {state.owner.secret, state.owner.nsec, state.relay.secret, state.postgres_password} <= {*values.values()}
+    assert "the value of PEM_SECRET" in values
     assert not any(name.endswith(("HOME", "SHORT_KEY", "KEY_SECRET_FILE")) for name in values)
     assert known.publics(settings, []) == {
         state.owner.public: "the owner",
