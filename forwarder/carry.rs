@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::address::Stream;
 
 const SMALL_BUFFER_BYTES: usize = 2 * 1024;
-const LARGE_BUFFER_BYTES: usize = 256 * 1024;
+const LARGE_BUFFER_BYTES: usize = 512 * 1024;
 /// A connection that is quiet for so long gives its large buffers back.
 const QUIET_MS: c_int = 1000;
 /// How often a connection on which something moved looks for more before it sleeps, letting others run each time. An

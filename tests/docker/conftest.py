@@ -18,6 +18,15 @@ from tests.docker import images
 from tests.docker.installation import DockerInstallation, new
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Have the images before the first test, whose time it would be otherwise: a minute, where there are none yet."""
+    if session.config.option.collectonly or not any(item.get_closest_marker("docker") for item in session.items):
+        return
+    if engine.problem("the docker tests") is None:
+        for role in images.VARIABLES:
+            images.of(role)
+
+
 @pytest.fixture(scope="session")
 def docker_engine() -> Iterator[None]:
     problem = engine.problem("the docker tests")

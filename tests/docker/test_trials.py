@@ -171,6 +171,7 @@ def test_what_a_killed_run_left_is_found_and_removed(
     run = shared.start(*rehearsal(folder, "--job-name", job))
     wait_until(works(shared))
     (container,) = inspect("container", own_containers(shared))
+    assert container["Config"]["StopTimeout"] == 0, "its first process takes no signal: each trial would wait"
     owner = marks.Owner.parse(container["Config"]["Labels"][marks.PROCESS])
     assert owner
     assert leftovers.find(shared.state_dir) == []
