@@ -52,7 +52,9 @@ def _trials(bench: Bench) -> Iterator[Figure]:
         yield Figure("ours against the oracle, pair by pair", ratio, "x", 1.5)
         for trials, target in ((4, 12.0), (8, 22.0)):
             runs = [bench.rehearse(task, "-e", "docker", "-k", str(trials), "-n", "4") for _ in range(BATCH_RUNS)]
-            yield Figure(f"{trials} trials at -n 4", median(r.wall_s for r in runs), "s", target, note=_reference(trials))
+            yield Figure(
+                f"{trials} trials at -n 4", median(r.wall_s for r in runs), "s", target, note=_reference(trials)
+            )
 
 
 def _up(bench: Bench) -> Iterator[Figure]:

@@ -106,9 +106,9 @@ def _relay_packages(target: Path) -> None:
 def _import(root: Path, name: str) -> None:
     globs = [path.relative_to(root) for glob in LEFT_OUT_GLOBS for path in root.glob(glob)]
     excluded = [f"--exclude=./{path}" for path in (*LEFT_OUT, *globs)]
-    tar = subprocess.Popen(["tar", "-C", str(root), *excluded, "-c", "."], stdout=subprocess.PIPE)
-    done = subprocess.run(["docker", "import", "-", name], stdin=tar.stdout, capture_output=True, check=False)
-    assert tar.wait() == 0
+    with subprocess.Popen(["tar", "-C", str(root), *excluded, "-c", "."], stdout=subprocess.PIPE) as tar:
+        done = subprocess.run(["docker", "import", "-", name], stdin=tar.stdout, capture_output=True, check=False)
+    assert tar.returncode == 0
     assert done.returncode == 0, done.stderr
 
 
