@@ -381,6 +381,29 @@ worker:
     assert trial.evidence["messages"][-1]["id"] == forged
 
 
+async def test_a_script_that_an_agent_left_behind_may_speak_for_it_and_is_only_labelled(real: Any) -> None:
+    """The honest case of what looks like a forgery: the trial is judged as any other."""
+    script = (
+        ALONE
+        + r"""
+      - run: |
+          channel=$(grep -o '[0-9a-f-]\{36\}' /opt/buzzbench/team/team.env)
+          echo "sleep 4; buzz messages send --channel $channel --content 'DONE: by a script'" > later.sh
+          setsid -f sh later.sh > /dev/null 2>&1
+  - name: rest
+    on: result
+    do:
+      - say: the script tells when it is done
+"""
+    )
+    trial = await real.trial(real.bench.task("background", script))
+    await trial.run()
+    assert (trial.facts["ended"], trial.facts["fault"]) == ("done", None)
+    assert trial.facts["labels"] == ["unexplained_event"]
+    (message,) = (m for m in trial.evidence["messages"] if m["author"] == "orch")
+    assert trial.evidence["unexplained"] == [message["id"]]
+
+
 async def test_an_environment_that_is_lost_is_a_label(real: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.trial.signs.PROBE_S", 0.5)
     trial = await real.trial(real.bench.task("lost", ALONE + "      - run: 'touch begun; sleep 60'\n"))
