@@ -93,7 +93,12 @@ def _extras(home: Project) -> Plan:
     )
 
 
-PLANS = [_rehearsal, _single, _networked, _registry, _bare_registry, _baseline, _real_agents, _extras]
+def _asking_baseline(home: Project) -> Plan:
+    kwarg = ("max_turns=5", "temperature=0.5")
+    return home.plan(rehearsal=False, agent="terminus-2", agent_kwarg=kwarg, environment="sandbox", dry_run=True)
+
+
+PLANS = [_rehearsal, _single, _networked, _registry, _bare_registry, _baseline, _asking_baseline, _real_agents, _extras]
 
 
 def _printed(command: str) -> Any:

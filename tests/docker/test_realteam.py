@@ -71,6 +71,18 @@ def test_a_team_of_real_agents_works_in_a_container(
     assert "turn complete" in log.read_text()
 
 
+def test_a_team_of_real_agents_plays_a_task_in_steps_and_is_halted_between_them(
+    shared: DockerInstallation, task_image: str, programs: Path
+) -> None:
+    code, job = rehearse(shared, programs, "-i", "change-asked-later", "-x", "split-and-merge")
+    (trial,) = job["trials"]
+    assert (code, trial["outcome"], trial["labels"]) == (0, "passed", []), trial
+    assert [step["outcome"] for step in trial["steps"]] == ["passed", "passed"]
+    for step, turns in (("draft", 1), ("change", 2)):
+        (log,) = Path(job["directory"]).glob(f"*/steps/{step}/agent/worker-2/buzz-acp.log")
+        assert log.read_text().count("turn starting") == turns
+
+
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
     """A tunnel to the same engine stands for one elsewhere: it has no path of ours, as far as we know."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.settings import ROOT
 from tests.pipeline import Installation, new_installation, remove
 from tests.trial.test_baselineagent import KEY, Model, task, terminal
 from tests.trial.upstream import serving
@@ -43,7 +44,17 @@ async def test_a_baseline_runs_like_a_team_and_goes_on_like_one(installed: Insta
         assert job["cost_usd_micros"] == 325 * len(model.keys) > 0
         again = await asyncio.to_thread(installed.inv, *words, TEST_MODEL_KEY=KEY)
         assert "has a score; nothing to run" in again.stderr
+        plan = installed.inv(*(word for word in words if word not in ("--json", "alone")), "pasted", "--dry-run")
+        command = plan.stdout.splitlines()[-1]
+        environment = installed.environment | {"TEST_MODEL_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        pasted = await asyncio.create_subprocess_shell(
+            command, cwd=ROOT, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        said, _ = await pasted.communicate()
+        assert pasted.returncode == 0, said
     spend = installed.inv("spend", "--job", "alone", "--json")
     assert list(json.loads(spend.stdout)["agents"]) == ["baseline"]
+    (shown,) = json.loads(installed.inv("report", "--job", "pasted", "--json").stdout)["jobs"]
+    assert [trial["outcome"] for trial in shown["trials"]] == ["passed", "passed"]
     for path in (p for p in installed.home.rglob("*") if p.is_file()):
         assert KEY.encode() not in path.read_bytes(), path
