@@ -20,6 +20,7 @@ class Inbox:
         self._me = client.key.public
         self._waiting: deque[Event] = deque()
         self._seen: set[str] = set()
+        self._awaited: dict[str, asyncio.Event] = {}
         self._arrived = asyncio.Event()
         self._prodded = False
         self.pace = Pace()
@@ -49,8 +50,22 @@ class Inbox:
         if event["id"] in self._seen or event["pubkey"] == self._me or self._me not in tag_values(event, "p"):
             return
         self._seen.add(event["id"])
+        if (awaited := self._awaited.pop(event["id"], None)) is not None:
+            awaited.set()
         self._waiting.append(event)
         self._arrived.set()
+
+    async def hears(self, event: Event, within_s: float) -> bool:
+        """Whether the event comes within the time, or has come."""
+        came = self._awaited.setdefault(event["id"], asyncio.Event())
+        if event["id"] in self._seen:
+            came.set()
+        try:
+            async with asyncio.timeout(within_s):
+                await came.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def prod(self) -> None:
         """Let `batch` return although nothing has come, or not all that its pace waits for."""

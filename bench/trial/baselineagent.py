@@ -12,7 +12,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -191,16 +191,18 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 with timings.step("post"):
                     playing = asyncio.create_task(self._play(instruction, environment))
                 with timings.step("work"):
-                    end = await _first_end(playing, _fatal(notices), deadline)
+                    end = await _first_end(playing, notices, deadline)
         finally:
             self._worked_s += deadline.worked_s
-            await self._book(report, is_last=step is None or step.is_last)
+            held = await self._book(report, is_last=step is None or step.is_last)
+        if held and end.ended == "deadline":
+            end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
         report.end(end)
         if end.fault is not None:
             if end.fault.kind == "gateway_lost":
                 await sessions.discard(self._job_dir, session)
             raise HealthcheckError(end.message)
-        if playing.done() and not playing.cancelled():
+        if end.ended == "agents_died":
             # Harbor knows what its own agents' exceptions mean.
             playing.result()
 
@@ -215,8 +217,9 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         if self._inner is not None:
             self._inner.populate_context_post_run(AgentContext())
 
-    async def _book(self, report: Report, *, is_last: bool) -> None:
-        session = self._session
+    async def _book(self, report: Report, *, is_last: bool) -> int:
+        """Let no further call out, and book what was used; how many calls waited for an upstream in trouble."""
+        session, before = self._session, self._used
         assert session is not None
         try:
             if is_last:
@@ -225,8 +228,9 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 self._used = await session.lease.rest(self._trial, grace_s=GRACE_S, cut=True)
         except GatewayError as error:
             self.logger.warning("usage of %s is unknown: %s", self._trial, error)
-            return
+            return 0
         report.meter.settle(self._used)
+        return sum(used.held_calls for used in self._used.values()) - sum(used.held_calls for used in before.values())
 
     async def _settle(self) -> None:
         """Kill the token, whatever became of the trial."""
@@ -258,25 +262,35 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         return str(self.logs_dir.parent.name)
 
 
-async def _fatal(notices: AsyncIterator[Notice]) -> End:
-    """The end that the gateway's notices bring."""
-    async for notice in notices:
-        if (end := of_notice(notice)) is not None:
-            return end
-    return fault("gateway_lost", "the gateway's notices ended")
-
-
-async def _first_end(playing: asyncio.Task[None], fatal: Coroutine[Any, Any, End], deadline: Deadline) -> End:
+async def _first_end(playing: asyncio.Task[None], notices: AsyncIterator[Notice], deadline: Deadline) -> End:
     """The end of the agent's run, of the gateway's patience, or of the time. The agent is told to stop then."""
-    watching: asyncio.Task[End] = asyncio.create_task(fatal)
+    trouble = ""
+
+    async def fatal() -> End:
+        nonlocal trouble
+        async for notice in notices:
+            if (end := of_notice(notice)) is not None:
+                return end
+            if notice.kind == "upstream_failed":
+                trouble = notice.reason
+        return fault("gateway_lost", "the gateway's notices ended")
+
+    watching = asyncio.create_task(fatal())
     try:
         left_s = None if math.isinf(deadline.left_s) else deadline.left_s
         await asyncio.wait({playing, watching}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-        if playing.done() and playing.exception() is not None:
+        error = playing.exception() if playing.done() else None
+        if error is not None:
             await asyncio.wait({watching}, timeout=NOTICE_S)
         if watching.done():
             return watching.result()
-        return End("done") if playing.done() else End("deadline", deadline.reason())
+        if not playing.done():
+            return End("deadline", deadline.reason())
+        if error is None:
+            return End("done")
+        if trouble:
+            return fault("upstream_failed", trouble)
+        return End("agents_died", " ".join(f"{type(error).__name__}: {error}".split()))
     finally:
         watching.cancel()
         playing.cancel()

@@ -124,12 +124,11 @@ class Play:
                 await self._stage.session.lease.step(self._cast.trial, act.step.name)
             if is_first:
                 await team.start()
+                await self._post(room)
             else:
                 room.listen_anew()
                 self._paused = False
-                await team.go_on(self._now.report.meter)
-            with timings.step("post"):
-                await room.post(act.instruction)
+                await team.go_on(self._now.report.meter, lambda: self._post(room))
             with timings.step("work"):
                 end = await self._work(team, notices)
         except asyncio.CancelledError:
@@ -146,6 +145,10 @@ class Play:
             end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
             self._now.report.end(end)
         return end if failed is None or end.fault else failed
+
+    async def _post(self, room: Room) -> None:
+        with self._now.timings.step("post"):
+            await room.post(self._now.act.instruction)
 
     async def _prepare(self) -> tuple[TeamAtWork, Room]:
         stage, cast, resources = self._stage, self._cast, self._resources

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 import uuid
 from collections import Counter
@@ -122,6 +123,10 @@ class Room:
     """When each event was seen, in Unix seconds, by id."""
     on_sign: Callable[[Event], None] | None = None
     """Called for whatever arrives, typing and the like included, which are no part of the evidence."""
+    posted_at: float = math.inf
+    """When that was posted, in Unix seconds."""
+    heeds: Callable[[Event], bool] | None = None
+    """Whether a `DONE:` of the orchestrator is one of the step that is under way, where that may be doubtful."""
     roams: bool = False
     """Whether agents may be in channels that nobody here was told of."""
     own: set[str] = field(default_factory=set)
@@ -148,7 +153,7 @@ class Room:
             self.asked.put_nowait(event)
         self.seen_at.setdefault(event["id"], time.time())
         self.directory.saw(event)
-        if not self.done.done() and not known and self._says_done(event):
+        if not self.done.done() and not known and self._says_done(event) and (not self.heeds or self.heeds(event)):
             self.done_seen_at = time.time()
             self.done.set_result(event)
 
@@ -173,11 +178,11 @@ class Room:
     def listen_anew(self) -> None:
         """Wait for the end of a further step, after those that were said before."""
         self.done = asyncio.get_running_loop().create_future()
-        self.done_seen_at = None
+        self.done_seen_at, self.posted_at = None, math.inf
 
     async def post(self, instruction: str) -> None:
         """Post the task, or a step of it, as the user's mention of the orchestrator."""
-        self.posted = self._to_orchestrator(instruction)
+        self.posted, self.posted_at = self._to_orchestrator(instruction), time.time()
         await publish(self.user, self.posted)
 
     async def remind(self, text: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
 from bench.channel import RelayGone, RelayRefused
 from bench.gateway.protocol import Grant, Notice
@@ -189,8 +189,11 @@ class RealTeam:
         except EnvironmentGone as error:
             self._stage.logger.warning("%s: %s", self._room.cast.trial, error)
 
-    async def go_on(self, meter: Meter) -> None:
-        """Let them go on, for a further step of the task. Raises EnvironmentGone, AgentsNotReady and TeamEnded."""
+    async def go_on(self, meter: Meter, post: Callable[[], Awaitable[None]]) -> None:
+        """Let them go on, and post the next step of the task once they hear.
+
+        Raises EnvironmentGone, AgentsNotReady and TeamEnded.
+        """
         self._meter = meter
         self._told = {name: len(self._steps(name)) for name in self._told}
         self._nudges_left = self._nudges
@@ -198,6 +201,18 @@ class RealTeam:
         if end := await self._look():
             raise TeamEnded(end.ended, end.reason)
         await self._read_back()
+        self._room.heeds = self._is_of_this_step
+        await post()
+
+    def _is_of_this_step(self, done: Event) -> bool:
+        """Whether the orchestrator has said it in a turn that began after this step was posted.
+
+        A turn that was halted goes on before that is read, and its `DONE:` is of the step before.
+        """
+        self._count()
+        lead = self._room.cast.orchestrator.agent.name
+        its = turns.turns(call for call in self._calls.all if call.agent == lead)
+        return bool(its) and its[-1].began >= self._room.posted_at
 
     async def recall(self) -> None:
         """Bring out what the agents and their buzz-acp said to each other, their secrets left out."""

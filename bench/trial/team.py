@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from bench.channel import RelayClient
 from bench.gateway.protocol import Grant, Notice
@@ -33,6 +33,9 @@ QUIET_S = 5.0
 
 LOOK_S = 0.5
 """How often to look whether a team has fallen quiet."""
+
+HEARD_S = 5.0
+"""For the message of a further step to come to the orchestrator, which the relay has taken."""
 
 LAST_WORD_S = 0.5
 """For the call of `done` to return to who made it."""
@@ -132,12 +135,18 @@ class Team:
         await self.stop()
         self._running.clear()
 
-    async def go_on(self, meter: Meter) -> None:
-        """Let them wait for mentions again, for a further step of the task."""
+    async def go_on(self, meter: Meter, post: Callable[[], Awaitable[None]]) -> None:
+        """Let them take up what has come meanwhile, the next step of the task with it.
+
+        Otherwise an orchestrator could end a step with what it was still told in the one before.
+        """
         self._meter = meter
         self._told = {name: len(agent.steps) for name, agent in self.agents.items()}
         self._nudges_left = self._nudges
         self.conduct.next_step()
+        await post()
+        if (posted := self._room.posted) is not None:
+            await self._room.inboxes[self._room.cast.orchestrator.agent.name].hears(posted, HEARD_S)
         await self.start()
 
     async def recall(self) -> None:

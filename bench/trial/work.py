@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Never, Protocol
 
 from bench.channel import RelayClient
@@ -45,8 +45,8 @@ class TeamAtWork(Protocol):
     async def pause(self) -> None:
         """Hold everybody still: between two steps of a task nobody acts, and nobody forgets anything."""
 
-    async def go_on(self, meter: Meter) -> None:
-        """Have everybody wait for mentions again, before the next step is posted; what they use is counted there."""
+    async def go_on(self, meter: Meter, post: Callable[[], Awaitable[None]]) -> None:
+        """Have everybody go on, with the next step of the task, which `post` says; `meter` counts what they use."""
 
     async def recall(self) -> None:
         """Bring out of the environment what is known only there, once the team has stopped."""

@@ -212,25 +212,30 @@ async def test_a_task_in_steps_has_the_figures_of_each(alone: Any, tmp_path: Pat
 CLAUDE = """#!/bin/bash
 if [ "$1" = --version ]; then echo "9.9.9 (Claude Code)"; exit; fi
 echo "$ANTHROPIC_BASE_URL $ANTHROPIC_MODEL" > /app/asked
-curl -s "$ANTHROPIC_BASE_URL/v1/messages" -H "x-api-key: $ANTHROPIC_API_KEY" -H 'content-type: application/json' \\
-    -d '{"model": "'"$ANTHROPIC_MODEL"'", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}' > /app/made
+curl -sf "$ANTHROPIC_BASE_URL/v1/messages" -H "x-api-key: $ANTHROPIC_API_KEY" -H 'content-type: application/json' \\
+    -d '{"model": "'"$ANTHROPIC_MODEL"'", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}' \\
+    > /app/made || exit 3
 echo '{"type": "result", "result": "ok"}'
 """
+
+
+def installed(home: Path, program: str = CLAUDE) -> Path:
+    """A task with a stand-in of the program in its image, for the program itself is downloaded."""
+    made = task(home, dockerfile="COPY claude /opt/bin/claude\nENV PATH=/opt/bin:/usr/bin:/bin\n")
+    path = made / "environment" / "claude"
+    path.write_text(program)
+    path.chmod(0o755)
+    (made / "tests" / "test.sh").write_text(
+        "#!/bin/bash\ncp /app/asked /logs/verifier/; grep -c as-you-say /app/made > /logs/verifier/reward.txt\n"
+    )
+    return made
 
 
 async def test_an_agent_that_is_installed_is_given_the_gateway_and_a_token_of_the_trial(
     alone: Any, tmp_path: Path
 ) -> None:
-    """A stand-in of the program, for the program itself is downloaded: one call the way Harbor has told it."""
-    made = task(tmp_path, dockerfile="COPY claude /opt/bin/claude\nENV PATH=/opt/bin:/usr/bin:/bin\n")
-    program = made / "environment" / "claude"
-    program.write_text(CLAUDE)
-    program.chmod(0o755)
-    (made / "tests" / "test.sh").write_text(
-        "#!/bin/bash\ncp /app/asked /logs/verifier/; grep -c as-you-say /app/made > /logs/verifier/reward.txt\n"
-    )
     async with alone("as-you-say") as home:
-        ran = await home.play(made, "claude-code", {"skip_install": True}, network="host")
+        ran = await home.play(installed(tmp_path), "claude-code", {"skip_install": True}, network="host")
     assert ran.record.outcome.outcome == "passed", (ran.record.outcome, ran.result.exception_info)
     (receipt,) = receipts(ran)
     assert (receipt["member"], receipt["outcome"], receipt["dialect"]) == ("baseline", "ok", "anthropic")
@@ -238,6 +243,24 @@ async def test_an_agent_that_is_installed_is_given_the_gateway_and_a_token_of_th
     assert asked == [home.harbor.stack.address.gateway_url, "lead"]
     assert home.model.keys == [KEY]
     assert ran.result.agent_info.name == "claude-code"
+
+
+async def test_an_agent_that_gives_up_because_the_upstream_fails_has_no_score(alone: Any, tmp_path: Path) -> None:
+    async with alone(500) as home:
+        ran = await home.play(installed(tmp_path), "claude-code", {"skip_install": True}, network="host")
+    assert ran.record.outcome.outcome == "unscored"
+    assert ran.record.outcome.reason.startswith("upstream_failed: endpoint lead answered 500")
+
+
+async def test_an_agent_that_ends_with_an_error_of_its_own_is_judged_by_what_it_left(
+    alone: Any, tmp_path: Path
+) -> None:
+    program = CLAUDE.replace("echo '{", "exit 4; echo '{")
+    async with alone("as-you-say") as home:
+        ran = await home.play(installed(tmp_path, program), "claude-code", {"skip_install": True}, network="host")
+    assert ran.result.exception_info.exception_type == "NonZeroAgentExitCodeError"
+    assert (ran.record.outcome.outcome, ran.record.outcome.labels) == ("passed", ("agents_died",))
+    assert ran.told()["reason"].startswith("NonZeroAgentExitCodeError: ")
 
 
 async def test_options_that_the_agent_lacks_are_refused_before_anything_starts(alone: Any, tmp_path: Path) -> None:

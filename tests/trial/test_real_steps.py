@@ -59,3 +59,40 @@ async def test_what_a_real_agent_did_in_a_step_is_that_steps_trajectory(real: An
         commands = [call["arguments"]["command"] for step in worker["steps"] for call in step.get("tool_calls", ())]
         assert any(did in command for command in commands)
         assert not any(other in command for command in commands)
+
+
+LATE = """
+orch:
+  - name: end the first step, and go on
+    expect: ["write it"]
+    do:
+      - done: "one"
+  - name: take some time
+    on: result
+    do:
+      - run: "sleep 1"
+  - name: say it once more
+    on: result
+    do:
+      - done: "one, late"
+  - name: work
+    expect: ["change it"]
+    do:
+      - run: "echo two > /app/out"
+  - name: end the second step
+    on: result
+    do:
+      - done: "two"
+worker: []
+"""
+
+
+async def test_a_done_of_a_turn_that_was_halted_does_not_end_the_next_step(real: Any) -> None:
+    trial = await real.trial(in_steps(real.bench, "late", LATE))
+    await trial.agent.setup(trial.environment)
+    await run(trial, "write it")
+    change = await run(trial, "change it")
+    assert (change["ended"], await trial.say("cat /app/out")) == ("done", "two")
+    said = [m["text"] for m in evidence(trial, "change")["messages"] if m["author"] == "orch"]
+    assert said == ["DONE: one", "DONE: one, late", "DONE: two"]
+    assert change["done"]["event"] == evidence(trial, "change")["messages"][-1]["id"]

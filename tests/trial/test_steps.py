@@ -164,6 +164,45 @@ async def test_what_was_under_way_at_a_steps_end_is_broken_off_and_the_agent_goe
     assert (trial.workspace.root / "out").read_text() == "change\n"
 
 
+REPORT_COMES_TOO_LATE = """
+orch:
+  - name: give the draft
+    expect: ["write it"]
+    do:
+      - send: {mention: [worker-1], text: "please write"}
+      - run: "until [ -e reported ]; do sleep 0.02; done"
+  - name: finish without the report
+    on: result
+    do:
+      - done: "written"
+  - name: finish the change
+    expect: ["change it"]
+    do:
+      - run: "echo change > out"
+  - name: end
+    on: result
+    do:
+      - done: "changed"
+worker-1:
+  - name: write
+    expect: ["please write"]
+    do:
+      - send: {mention: [orch], text: "WRITTEN", reply: true}
+      - run: "touch reported"
+worker-2: []
+"""
+
+
+async def test_what_was_not_read_in_a_step_is_read_together_with_the_next(bench: Any) -> None:
+    """Or an orchestrator could end a step with what it was still told in the one before."""
+    trial = bench.trial(in_steps(bench, "late", REPORT_COMES_TOO_LATE))
+    _, change = await play(trial, "write it", "change it")
+    assert (change["ended"], (trial.workspace.root / "out").read_text()) == ("done", "change\n")
+    told = json.loads((trial.directory / "agent" / "trajectory.json").read_text())["subagent_trajectories"][0]
+    assert "WRITTEN" in told["steps"][0]["message"]
+    assert "change it" in told["steps"][0]["message"]
+
+
 async def test_a_conversation_goes_on_whole(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_MODEL_KEY", "sk-test")
     histories: list[list[Any]] = []
@@ -206,7 +245,7 @@ async def test_a_fault_in_a_step_ends_the_trial(bench: Any) -> None:
     trial = bench.trial(in_steps(bench, "fault"))
     (draft,) = await play(trial, "write it")
     assert draft["fault"] is None
-    with pytest.raises(HealthcheckError, match="script_mismatch: step 'give the change' of orch"):
+    with pytest.raises(HealthcheckError, match="script_mismatch: (orch: )?step 'give the change' of orch"):
         await play(trial, "something else")
 
 
