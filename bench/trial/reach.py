@@ -7,6 +7,7 @@ those of an engine in a machine of its own, or elsewhere, by a name of this host
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,9 +54,7 @@ async def routes(session: Session, environment: Container) -> Routes:
     if host or kind != "docker":
         relay, gateway = (f"{host or DEFAULT_HOST}:{port}" for port in ports.values())
     else:
-        from bench.docker.engine import bridge_address
-
-        address = await asyncio.to_thread(bridge_address)
+        address = await asyncio.to_thread(_bridge, os.environ.get("DOCKER_HOST"))
         relay, gateway = await dialled(session.doors, Path(session.provisioner.doors), environment, ports, address)
     return Routes(relay_url, gateway_url, relay, gateway)
 
@@ -75,6 +74,14 @@ async def gateway_url(session: Session, environment: Container, *, inside: bool)
         address = await asyncio.to_thread(bridge_address)
         port = port if address is None else await session.doors.port(address, port)
     return f"http://{host or DEFAULT_HOST}:{port}"
+
+
+@functools.cache
+def _bridge(engine: str | None) -> str | None:
+    """The address of the engine's bridge, asked for once: it stays where it is, and asking costs a process."""
+    from bench.docker.engine import bridge_address
+
+    return bridge_address()
 
 
 async def dialled(
