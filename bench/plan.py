@@ -131,6 +131,7 @@ def make(options: Options) -> Plan:
     if not options.dry_run:
         faults += harbortask.problems(task for task in tasks if not task.problems)
         faults += checks.key_problems(endpoints, endpoint_config, options.environ)
+        checks.hide_keys(endpoints)
         faults += checks.machine_problems(
             condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,6 +193,16 @@ def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: 
     for variable, names in missing.items():
         who = "endpoint" if len(names) == 1 else "endpoints"
         yield Problem(f"{who} {', '.join(names)} ({shown(file) if file else ''})", f"{variable} is not set", WAYS_ON)
+
+
+def hide_keys(endpoints: Mapping[str, Endpoint]) -> None:
+    """From here on the options alone have the providers' keys: no program that is started is given them.
+
+    The first ones look at this machine.
+    """
+    for endpoint in endpoints.values():
+        if endpoint.api_key_env:
+            os.environ.pop(endpoint.api_key_env, None)
 
 
 def machine_problems(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import subprocess
 import sys
 import threading
@@ -21,8 +22,12 @@ from tests.pipeline import DATASET, Installation
 PLAY_S = 150
 """How long the job may take."""
 
-KEYS = {"CANARY_LEAD": "sk-lead/9f2c6e+81b7=d04a&5e3f71c8", "CANARY_HELPER": "sk-help/47d1a8+c3e9=06b5&f2714ad9"}
-"""Their variables, and the keys: with characters that every encoding changes."""
+KEYS = {
+    "CANARY_LEAD": f"sk-lead/{secrets.token_hex(6)}+81b7=d04a&{secrets.token_hex(6)}",
+    "CANARY_HELPER": f"sk-help/{secrets.token_hex(6)}+c3e9=06b5&{secrets.token_hex(6)}",
+}
+"""Their variables, and the keys: with characters that every encoding changes, and others in every run, for two of them
+on one machine see each other's processes."""
 
 WANTED = {form: f"{name}: {how}" for name, key in KEYS.items() for form, how in forms(key).items()}
 TASK = "mention-names-the-right-member"

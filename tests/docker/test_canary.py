@@ -6,13 +6,16 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bench import records
+from bench.docker import marks
 from tests import canary
 from tests.canary import WANTED
 from tests.docker.installation import DockerInstallation
@@ -28,8 +31,11 @@ class Inspector(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._since = f"{time.time():.3f}"
-        self._events = subprocess.Popen(self._command(), stdout=subprocess.PIPE, text=True)
+        command = ["docker", "events", "--since", f"{time.time():.3f}", "--format", "{{json .}}"]
+        self._events = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._mark = f"bzb-canary-{uuid.uuid4().hex}"
+        self._has_seen_mark = threading.Event()
+        self._created: list[dict[str, Any]] = []
         self.inspected: set[tuple[str, str]] = set()
         self.found: set[str] = set()
 
@@ -38,22 +44,32 @@ class Inspector(threading.Thread):
         for line in self._events.stdout:
             self._note("the engine's events", line)
             told = json.loads(line)
-            if told["Type"] in KINDS:
-                self._inspect(told["Type"], told["Actor"]["ID"])
+            if told["Type"] not in KINDS or told["Action"].startswith(("exec_", "health_status")):
+                continue  # nothing of an object changes with these
+            self._inspect(told["Type"], told["Actor"]["ID"])
+            if told["Action"] == "create":
+                self._created.append(told)
+            if told["Action"] == "create" and told["Type"] == "container":
+                # Of images that it builds the engine tells nothing.
+                self._inspect("image", told["from"])
+            if told["Actor"]["ID"] == self._mark:
+                self._has_seen_mark.set()
 
     def end(self) -> None:
+        """Return when all that the engine has told up to now was looked at."""
+        for action in ("create", "rm"):
+            subprocess.run(["docker", "volume", action, self._mark], check=True, capture_output=True)
+        assert self._has_seen_mark.wait(120)
         self._events.terminate()
         self._events.wait()
         self.join()
+        assert self._events.stdout
+        self._events.stdout.close()
 
-    def made(self) -> set[tuple[str, str]]:
-        """Every object that was made from the beginning to now, as (kind, id)."""
-        command = [*self._command(), "--until", f"{time.time():.3f}", "--filter", "event=create"]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-        return {(event["Type"], event["Actor"]["ID"]) for event in map(json.loads, told) if event["Type"] in KINDS}
-
-    def _command(self) -> list[str]:
-        return ["docker", "events", "--since", self._since, "--format", "{{json .}}"]
+    def made(self, projects: Iterable[str]) -> set[tuple[str, str]]:
+        """Every object of these Compose projects that was made meanwhile, as (kind, id)."""
+        ours = [event for event in self._created if any(project in json.dumps(event) for project in projects)]
+        return {(event["Type"], event["Actor"]["ID"]) for event in ours}
 
     def _inspect(self, kind: str, name: str) -> None:
         commands = [["docker", kind, "inspect", name]]
@@ -83,8 +99,8 @@ def test_nothing_that_a_job_makes_in_the_engine_holds_a_key(project: DockerInsta
     installation = replace(project, more=project.with_stack)
     with canary.serving() as model, inspecting() as inspector:
         ran = canary.play(installation, model.url, "-e", "docker", "--stack", "compose")
-        made = inspector.made()
     (trial,) = records.read_job(ran.directory).trials
+    made = inspector.made((installation.compose_project, marks.project_name(trial.trial)))
     assert (trial.outcome.outcome, trial.outcome.reason, model.refused) == ("passed", "", [])
     assert inspector.found == set()
     assert ran.watch.found == set()
