@@ -19,11 +19,8 @@ from tests.trial.upstream import Upstream, serving
 
 pytestmark = [
     pytest.mark.slow,
-    # Harbor warns of its own use of it, and LiteLLM of its own doings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    # Harbor warns of its own use of it.
+    pytest.mark.filterwarnings("ignore:Task.checksum will be deprecated:DeprecationWarning"),
 ]
 
 KEY = "sk-canary-7c1d90"

@@ -245,7 +245,7 @@ async def test_a_fault_in_a_step_ends_the_trial(bench: Any) -> None:
     trial = bench.trial(in_steps(bench, "fault"))
     (draft,) = await play(trial, "write it")
     assert draft["fault"] is None
-    with pytest.raises(HealthcheckError, match="script_mismatch: (orch: )?step 'give the change' of orch"):
+    with pytest.raises(HealthcheckError, match=r"script_mismatch: (orch: )?step 'give the change' of orch"):
         await play(trial, "something else")
 
 
