@@ -2,7 +2,7 @@
 
 A secret that is ours is found in plain, in hex, as `nsec`, in Base64, URL-encoded, and cut in two (over two fields,
 say). Shapes are looked for in Base64 and over two neighbouring strings of JSON, too. A finding says where and what, and
-never shows it (public case 45). What is packed or encrypted, such as an archive, isn't opened.
+never shows it (public case 45). Archives are looked into; one that can't be is a finding, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.nostr import Key
+from bench.pack import archives
 from bench.secretforms import SHAPES, SHORTEST, forms, halves
 
 KEY_HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
@@ -60,14 +61,22 @@ class Scanner:
         self._looked_at: dict[bytes, str] = {}
 
     def scan(self, data: bytes, shown: str) -> list[Finding]:
-        """What is in a file, and in its name: `shown`, which the findings give."""
+        """What is in a file, in what it contains as an archive, and in its name: `shown`, which the findings give."""
+        found = self._scan(data, shown)
+        try:
+            for name, content in archives.opened(data):
+                found += self._scan(content, f"{shown}/{name}")
+        except archives.Unreadable as error:
+            found.append(Finding(shown, f"{error}, which can't be looked into", _mark(data)))
+        return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
+
+    def _scan(self, data: bytes, shown: str) -> list[Finding]:
         found = [replace(finding, place=shown) for finding in self._known(shown.encode(), shown)]
         found += self._known(data, shown)
         found += self._keys(data, shown)
         found += self._shapes(data, shown)
         found += self._encoded(data, shown)
-        found += self._neighbours(data, shown)
-        return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
+        return [*found, *self._neighbours(data, shown)]
 
     def _known(self, data: bytes, shown: str) -> Iterator[Finding]:
         """One finding for each secret: where it is whole, if it is, else where half of it is."""

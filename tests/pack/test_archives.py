@@ -1,0 +1,95 @@
+"""What agents pack away is looked at, too; what can't be looked into isn't sent in unseen."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.pack import archives
+from bench.pack.archives import Unreadable, opened
+from bench.pack.scan import Finding, Scanner
+
+KEY = b"canary+key/5f0c1d7e9b==4a"
+
+
+def zipped(data: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("folder/inner.txt", data)
+    return packed.getvalue()
+
+
+def tarred(data: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        entry = tarfile.TarInfo("inner.txt")
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    return packed.getvalue()
+
+
+def scan(data: bytes) -> list[Finding]:
+    return Scanner({"the value of KEY": KEY.decode()}, {}).scan(data, "out.bin")
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred, gzip.compress, bz2.compress, lzma.compress])
+def test_a_secret_in_an_archive_is_found_with_its_place_there(pack: Callable[[bytes], bytes]) -> None:
+    found = scan(pack(b"one\nkey: " + KEY))
+    assert {finding.what for finding in found} == {"the value of KEY, in plain"}
+    # One that stores what it can't make smaller shows it outside as well.
+    (inside,) = (finding for finding in found if finding.place.startswith("out.bin/"))
+    assert inside.place.endswith(":2")
+    assert scan(pack(b"nothing of the kind")) == []
+
+
+def test_archives_within_archives_are_looked_into_as_far_as_that_makes_sense() -> None:
+    (finding,) = scan(gzip.compress(tarred(zipped(KEY))))
+    assert finding.place == "out.bin/content/inner.txt/folder/inner.txt:1"
+    deep = KEY
+    for _ in range(archives.DEEPEST + 2):
+        deep = gzip.compress(deep)
+    (finding,) = scan(deep)
+    assert finding.what == "archives within archives, more than 3 deep, which can't be looked into"
+
+
+def test_what_cannot_be_looked_into_is_a_finding_that_can_be_let_be() -> None:
+    encrypted = bytearray(zipped(KEY))
+    encrypted[6] |= 1  # the flag of the local entry
+    encrypted[encrypted.find(b"PK\x01\x02") + 8] |= 1  # and of the directory's
+    (finding,) = scan(bytes(encrypted))
+    assert finding.what == "an encrypted archive, which can't be looked into"
+    assert Scanner({}, {}, [finding.mark]).scan(bytes(encrypted), "out.bin") == []
+
+
+@pytest.mark.parametrize("pack", [zipped, gzip.compress, bz2.compress, lzma.compress])
+def test_a_damaged_archive_is_a_finding(pack: Callable[[bytes], bytes]) -> None:
+    whole = pack(bytes(range(256)) * 40)
+    (finding,) = scan(whole[: len(whole) // 2])
+    assert "damaged" in finding.what
+
+
+def test_an_archive_that_would_fill_memory_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MOST_BYTES", 1_000_000)
+    with pytest.raises(Unreadable, match="more than 1 MB in one archive"):
+        list(opened(gzip.compress(b"\0" * 50_000_000)))
+    with pytest.raises(Unreadable, match="more than 1 MB"):
+        list(opened(zipped(b"\0" * 2_000_000)))
+
+
+def test_what_the_machines_own_tools_make_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(KEY)
+    subprocess.run(["tar", "-C", tmp_path, "-czf", tmp_path / "a.tgz", "a.txt"], check=True)
+    places = [finding.place for finding in scan((tmp_path / "a.tgz").read_bytes())]
+    assert "out.bin/content/a.txt:1" in places
