@@ -22,7 +22,6 @@ from bench.records import JobRecord, TrialRecord, read_job, trial_directories
 from bench.report import directories_of
 from bench.settings import Settings
 
-HARBOR = "0.26.0"
 FINDINGS_SHOWN = 20
 
 
@@ -161,7 +160,7 @@ def _facts(
     plan = record.plan
     return {
         "buzzbench": __version__,
-        "harbor": HARBOR,
+        "harbor": sorted({_harbor(job.directory) for job in jobs}),
         "condition": plan.condition,
         "condition_sha256": plan.condition_sha256,
         "stack": plan.stack,
@@ -173,6 +172,12 @@ def _facts(
         },
         "let_be": sorted(let_be),
     }
+
+
+def _harbor(job_dir: Path) -> str:
+    """The version of Harbor that ran a job, as its lock.json has it."""
+    harbor = (checks.read(job_dir / "lock.json") or {}).get("harbor")
+    return str(harbor.get("version")) if isinstance(harbor, dict) else "unknown"
 
 
 def commands(packed: Packed) -> Iterator[str]:

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -387,6 +388,7 @@ def test_a_real_jobs_pack_is_taken_by_harbors_own_command_up_to_the_login(tmp_pa
         create = f"{Path(sys.executable).with_name('harbor')} hub leaderboard row create --help"
         assert "--config" in subprocess.run(create, shell=True, capture_output=True, text=True, check=True).stdout
         assert " hub leaderboard row create BOARD --config " in shown["commands"][1]
+        assert bundle.verify(tmp_path / "out")[0]["harbor"] == [version("harbor")]
         checked = installation.inv("pack", "--verify", str(tmp_path / "out"))
         assert checked.returncode == 0, checked.stderr
     finally:
