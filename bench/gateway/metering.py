@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import orjson
@@ -54,6 +56,7 @@ class StreamMeter:
 
     def __init__(self, wire: Wire, *, leave_out_report: bool) -> None:
         self._wire, self._leave_out = wire, leave_out_report
+        self._telling = _telling(wire.marks)
         self._events = Splitter()
         self._digest = hashlib.sha256()
         self._usage: Any = None
@@ -100,7 +103,7 @@ class StreamMeter:
 
     def _follow(self, event: bytes) -> bool:
         """Read an event; whether it is a report alone."""
-        if self._source is not None and _DONE not in event and not any(mark in event for mark in self._wire.marks):
+        if self._source is not None and self._telling(event) is None:
             return False
         data = data_of(event)
         try:
@@ -119,6 +122,12 @@ class StreamMeter:
             self._usage = seen.usage
             self._progress = seen.progress if seen.progress != "open" else self._progress
         return self._wire.is_report_alone(told)
+
+
+@cache
+def _telling(marks: tuple[bytes, ...]) -> Callable[[bytes], re.Match[bytes] | None]:
+    """Looks for what an event has that tells anything of its stream's use or end."""
+    return re.compile(b"|".join(map(re.escape, (_DONE, *marks)))).search
 
 
 def _source(answer: Mapping[str, Any]) -> tuple[str | None, str | None]:

@@ -16,14 +16,22 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The events that are whole with this chunk."""
-        look_from = max(0, len(self._held) - _LONGEST_END + 1)
-        self._held += data
+        held = self._held
+        look_from = max(0, len(held) - _LONGEST_END + 1)
+        # Most chunks are whole events, of which nothing is held and nothing copied.
+        at_hand: bytes | bytearray = data
+        if held:
+            held += data
+            at_hand = held
         events: list[bytes] = []
         begin = 0
-        for end in _END.finditer(self._held, look_from):
-            events.append(bytes(self._held[begin : end.end()]))
+        for end in _END.finditer(at_hand, look_from):
+            events.append(bytes(at_hand[begin : end.end()]))
             begin = end.end()
-        del self._held[:begin]
+        if at_hand is held:
+            del held[:begin]
+        else:
+            held += data[begin:]
         return events
 
     @property
