@@ -24,7 +24,7 @@ from bench.gateway.protocol import Context, Endpoint, Grant, Issue, Registration
 from bench.prices import Price, sheet_sha256
 from tests.gateway import upstream as standin
 
-PRICES = {"m": Price(3_000_000, 300_000, 3_750_000, 15_000_000)}
+PRICES = {"m": Price(3_000_000, 300_000, 3_750_000, 15_000_000, cache_write_1h=6_000_000)}
 """Micro-dollars per million tokens."""
 
 PATIENCE = Patience(retries=2, first_wait_s=0.01, longest_wait_s=60)

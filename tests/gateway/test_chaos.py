@@ -32,7 +32,7 @@ from tests.gateway.upstream import KEY, sha256
 TRIALS = 8
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions"}
 ONE_ATTEMPT = Patience(retries=0, first_wait_s=0.001)
-STREAMED = 0.5
+STREAMED, FOR_AN_HOUR = 0.5, 0.3
 IMPATIENT, PATIENCE_S = 0.1, 0.02
 """The part of the calls whose clients go away, and within which time they do."""
 
@@ -78,9 +78,13 @@ class Agent:
     def body(self, number: int, chance: random.Random) -> bytes:
         bound = "max_tokens" if self.endpoint == "anthropic" else "max_completion_tokens"
         text = f"call {number} " + "x" * chance.randint(0, 200)
-        streamed = {"stream": True, "stream_options": {"include_usage": True}} if chance.random() < STREAMED else {}
+        streamed: dict[str, Any] = (
+            {"stream": True, "stream_options": {"include_usage": True}} if chance.random() < STREAMED else {}
+        )
         if bound == "max_tokens":
             streamed.pop("stream_options", None)
+            if chance.random() < FOR_AN_HOUR:
+                streamed["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
         return json.dumps(
             {"model": "m", bound: chance.randint(1, 60), "messages": [{"role": "user", "content": text}], **streamed}
         ).encode()
@@ -226,8 +230,9 @@ def check(receipt: dict[str, Any], body: bytes, billed: Billed | None) -> None:
     """A completed call's receipt is the ledger's entry; a cut one's is charged its bound, never below the entry."""
     wanted = json.loads(body)
     output = wanted.get("max_tokens") or wanted["max_completion_tokens"]
-    bound = bound_usd_micros(PRICES["m"], prompt_tokens=len(body), output_tokens=output)
-    tokens = Tokens(*(receipt[name] for name in costs.TOKEN_CLASSES))
+    for_an_hour = "cache_control" in wanted
+    bound = bound_usd_micros(PRICES["m"], prompt_tokens=len(body), output_tokens=output, for_an_hour=for_an_hour)
+    tokens = costs.tokens_of(receipt)
     charged = receipt["charged_usd_micros"], receipt["charged_tokens"]
     match receipt["outcome"]:
         case "ok":

@@ -126,17 +126,37 @@ async def test_the_other_dialect_is_forbidden_with_the_right_path(job: Job) -> N
     )
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", CHAT, "/v1/responses"])
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "status", "code", "message"),
     [
-        (b"{", "the body is no JSON"),
-        ({"messages": []}, "`model` is missing"),
+        (b"{", 400, "bad_request", "the body is no JSON"),
+        (b"[]", 400, "bad_request", "the body is no JSON object"),
+        ({"messages": [], "input": []}, 400, "bad_request", "`model` is missing"),
+        (
+            {"model": "dear", "messages": [], "input": []},
+            403,
+            "model",
+            "worker-1 may not call model 'dear'; allowed: m",
+        ),
+        (b" " * (32 * 1024 * 1024 + 1), 413, "too_large", "the body is over 32 MB"),
     ],
+    ids=["no-json", "no-object", "no-model", "other-model", "too-large"],
 )
-async def test_a_bad_request_says_what_is_wrong(job: Job, upstream: Upstream, body: Any, message: str) -> None:
-    reply = await job.call(await job.issue(), body)
-    assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
-    assert reply.json["error"]["message"].startswith(message)
+async def test_a_bad_request_says_what_is_wrong_in_the_dialects_own_form(
+    job: Job, upstream: Upstream, path: str, body: Any, status: int, code: str, message: str
+) -> None:
+    is_anthropic = path == "/v1/messages"
+    reply = await job.call(await job.issue(endpoint="anthropic" if is_anthropic else "openai"), body, path=path)
+    assert (reply.status, reply.headers["x-buzzbench-error"]) == (status, code)
+    error = reply.json["error"]
+    assert error["message"].startswith(message)
+    if is_anthropic:
+        kinds = {400: "invalid_request_error", 403: "permission_error", 413: "request_too_large"}
+        assert (reply.json["type"], error["type"]) == ("error", kinds[status])
+    else:
+        kind = "permission_error" if status == 403 else "invalid_request_error"
+        assert error == {"message": error["message"], "type": kind, "param": None, "code": code}
     assert upstream.ledger == []
     assert job.receipts[0]["outcome"] == "refused"
 

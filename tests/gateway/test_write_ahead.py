@@ -25,7 +25,7 @@ from tests.gateway.upstream import Upstream
 
 PROMPT = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
 BOUND_TOKENS = len(json.dumps(PROMPT)) + 50
-BOUND = bound_usd_micros(PRICES["m"], prompt_tokens=len(json.dumps(PROMPT)), output_tokens=50)
+BOUND = bound_usd_micros(PRICES["m"], prompt_tokens=len(json.dumps(PROMPT)), output_tokens=50, for_an_hour=False)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -101,7 +101,8 @@ class Unruly:
         read = chance.randint(0, prompt)
         write = chance.randint(0, prompt - read) if "max_tokens" in wanted else 0
         most = wanted.get("max_tokens") or wanted["max_completion_tokens"]
-        return Tokens(prompt - read - write, read, write, chance.randint(0, most))
+        hour = chance.randint(0, write) if "cache_control" in wanted else 0
+        return Tokens(prompt - read - write, read, write, chance.randint(0, most), hour)
 
 
 def _answer(path: str, tokens: Tokens) -> dict[str, Any]:
@@ -119,6 +120,10 @@ def _usage(path: str, tokens: Tokens) -> dict[str, Any]:
             "cache_read_input_tokens": read,
             "cache_creation_input_tokens": write,
             "output_tokens": output,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": write - tokens.cache_write_1h,
+                "ephemeral_1h_input_tokens": tokens.cache_write_1h,
+            },
         }
     return {
         "prompt_tokens": fresh + read,
