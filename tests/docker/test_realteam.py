@@ -171,6 +171,21 @@ def test_a_build_that_fails_costs_no_data(shared: DockerInstallation, tmp_path: 
         assert connection.execute("SELECT to_regclass('remembered')").fetchone() != (None,)
 
 
+def test_agents_that_are_not_root_reach_the_sockets_too(
+    shared: DockerInstallation, task_image: str, programs: Path, tmp_path: Path
+) -> None:
+    dockerfile = f"FROM {task_image}\nRUN useradd --create-home dev && mkdir /app && chown dev /app\nWORKDIR /app\n"
+    script = ALONE.replace('"[ $(ls /sys/class/net) = lo ]', '"[ $(id -un) = dev ]')
+    task = tasks.write(tmp_path / "tasks", "as-dev", dockerfile=dockerfile, script=script)
+    told = (task / "task.toml").read_text()
+    (task / "task.toml").write_text(told.replace("[agent]\n", '[agent]\nuser = "dev"\n'))
+    code, job, said = shared.rehearse_in_docker(
+        *("--manifest", str(TEAM), "-k", "1"), path=tmp_path / "tasks", BUZZBENCH_AGENT_PROGRAMS=str(programs)
+    )
+    assert code == 0, said
+    assert (facts(job)["ended"], facts(job)["labels"]) == ("done", [])
+
+
 WAITING = """
 orch:
   - name: work

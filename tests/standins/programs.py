@@ -18,6 +18,8 @@ def make(directory: Path) -> Path:
     zipapp.create_archive(SOURCE, first, interpreter="/usr/bin/env python3", filter=lambda path: path.suffix == ".py")
     for name in NAMES[1:]:
         shutil.copy(first, directory / name)
+    for name in NAMES:
+        (directory / name).chmod(0o755)
     return directory
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.errors import BuzzbenchError
 from bench.harness.buzz import kit
-from bench.harness.buzz.programs import Environment
+from bench.harness.buzz.programs import Environment, is_root
 
 LOOK_S = 10
 STOP_S = 5
@@ -43,7 +43,7 @@ class Crew:
     async def bring(self, directory: Path) -> None:
         """Bring a kit in."""
         await self.environment.upload_dir(directory, kit.INSIDE)
-        if self.owner not in (None, "root", 0, "0"):
+        if not is_root(self.owner):
             whose = shlex.quote(str(self.owner))
             await self.environment.exec(f"chown -R {whose} {kit.INSIDE}", timeout_sec=LOOK_S, user="root")
 

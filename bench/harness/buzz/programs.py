@@ -25,6 +25,9 @@ PLACE = "/opt/buzzbench"
 INSIDE = f"{PLACE}/bin"
 """Where they are in the environment."""
 
+FOR_ALL = 0o005
+"""Any user may read and run it."""
+
 INSTALL_S = 120
 """For the upload's check: about 100 MB are read once."""
 
@@ -41,6 +44,8 @@ class Environment(Protocol):
     ) -> Executed: ...
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None: ...
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None: ...
+    @property
+    def default_user(self) -> str | int | None: ...
     def is_path_mounted(self, environment_path: str, host_path: Path) -> bool: ...
 
 
@@ -78,13 +83,25 @@ def _digest(path: Path, version: tuple[int, int]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def is_root(user: str | int | None) -> bool:
+    """Whether a user of an environment, as Harbor has it, is root."""
+    return user in (None, "root", 0, "0")
+
+
 async def install(environment: Environment, programs: Programs) -> bool:
     """Have the programs in the environment; whether they had to be uploaded. Raises InstallFailed.
 
-    Read-only mounts of the files themselves need no check: what was hashed here is what runs there.
+    Read-only mounts of the files themselves need no check: what was hashed here is what runs there, if the user there
+    may run it.
     """
     here = programs.directory
     if all(environment.is_path_mounted(f"{INSIDE}/{name}", here / name) for name in programs.sha256):
+        closed = [name for name in programs.sha256 if (here / name).stat().st_mode & FOR_ALL != FOR_ALL]
+        if closed and not is_root(environment.default_user):
+            what = f"{environment.default_user}, as whom the task has its agents, may not run {', '.join(closed)}"
+            raise InstallFailed(
+                what, where=str(here), fix=f"chmod a+rx {' '.join(str(here / name) for name in closed)}"
+            )
         return False
     with tempfile.TemporaryDirectory(prefix="bzb-programs-") as home:
         for name in programs.sha256:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,8 +25,10 @@ def directory(tmp_path: Path) -> Path:
 class Environment:
     """One that runs a check by hand, since only its answer matters here."""
 
-    def __init__(self, *, mounted: bool = False, answer: tuple[int, str] = (0, "")) -> None:
-        self.mounted, self.answer = mounted, answer
+    def __init__(
+        self, *, mounted: bool = False, answer: tuple[int, str] = (0, ""), default_user: str | None = None
+    ) -> None:
+        self.mounted, self.answer, self.default_user = mounted, answer, default_user
         self.uploaded: dict[str, list[str]] = {}
         self.ran: list[str] = []
 
@@ -63,6 +66,20 @@ async def test_what_is_mounted_is_not_uploaded(directory: Path) -> None:
     environment = Environment(mounted=True)
     assert not await programs.install(environment, programs.load(directory, forwarder=True))
     assert (environment.uploaded, environment.ran) == ({}, [])
+
+
+async def test_what_is_mounted_has_to_be_for_the_user_that_the_task_has(directory: Path) -> None:
+    """An uploaded copy is made so; a mounted program is as it is on this host."""
+    for name in (*programs.AGENTS, programs.FORWARDER):
+        (directory / name).chmod(0o755)
+    (directory / "buzz-acp").chmod(0o744)
+    found = programs.load(directory, forwarder=True)
+    assert not await programs.install(Environment(mounted=True), found)
+    what = f"{directory}: dev, as whom the task has its agents, may not run buzz-acp; chmod a+rx {directory}/buzz-acp"
+    with pytest.raises(programs.InstallFailed, match=f"^{re.escape(what)}$"):
+        await programs.install(Environment(mounted=True, default_user="dev"), found)
+    (directory / "buzz-acp").chmod(0o755)
+    assert not await programs.install(Environment(mounted=True, default_user="dev"), found)
 
 
 async def test_what_is_uploaded_is_the_programs_alone_and_is_checked_there(directory: Path) -> None:
