@@ -43,11 +43,14 @@ async def test_a_team_of_real_agents_finishes_a_task(real: Any) -> None:
 
 
 async def test_nothing_of_the_agents_is_left_but_what_they_made(real: Any) -> None:
+    # With the tool's own output they would keep its call open until the deadline.
     script = ALONE + (
-        "      - run: 'setsid -f sleep 300; (sleep 301 &) ; echo made > made'\n      - done: there is a service\n"
+        "      - run: 'exec > /dev/null 2>&1; setsid -f sleep 300; (sleep 301 &) ; echo made > made'\n"
+        "      - done: there is a service\n"
     )
     trial = await real.trial(real.bench.task("service", script))
     await trial.run()
+    assert trial.facts["ended"] == "done"
     assert await trial.processes() == []
     assert await trial.say("cat /app/made; pgrep -c -f 'sleep 300'") == "made\n1"
     assert await trial.say("pgrep -f 'sleep 301'") == ""
