@@ -12,11 +12,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bench.stack import pgprograms
 from bench.stack.postgres import Postgres
 
 _numbers = itertools.count(1)
+
+# A machine that is busy makes examples slowly: that is no fault of what is tested.
+settings.register_profile("whatever the machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("whatever the machine")
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ def sound(event: Event) -> bool:
 
 @oracle
 @given(content=st.text(st.characters(exclude_categories=["Cs"])), kind=st.integers(0, 65535))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_signed_event_is_sound_to_the_oracle_and_to_ourselves(content: str, kind: int) -> None:
     event = Key.generate().sign(kind, content, [["t", content], ["e"]])
     assert sound(event)

@@ -333,7 +333,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_nothing_that_is_in_the_files_breaks_a_summary(job: Path, data: st.DataObject) -> None:
     trial = job / "alpha__1"

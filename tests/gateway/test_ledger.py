@@ -121,7 +121,7 @@ receipts = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(receipts)
 def test_the_journals_sum_is_the_ledgers(run: list[tuple[Any, int, int]]) -> None:
     async def write(path: Path) -> tuple[Amount, Tally]:

@@ -80,7 +80,7 @@ def test_garbage_is_refused_as_no_json(text: str) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_json_value_makes_the_parsers_fail_in_another_way(value: Any) -> None:
     for parse in (parse_event, parse_filters, Filter.parse):
         with pytest.raises(Refused):
