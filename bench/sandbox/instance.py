@@ -10,7 +10,7 @@ import signal
 
 from bench.sandbox import fd
 from bench.sandbox.capture import Pump
-from bench.sandbox.launch import Launch, Tools
+from bench.sandbox.launch import TRIES, Launch, LaunchError, Tools
 from bench.sandbox.layout import Layout
 from bench.sandbox.waiting import readable
 
@@ -43,14 +43,18 @@ class Instance:
     @classmethod
     async def start(cls, tools: Tools, layout: Layout) -> Instance:
         """A sandbox, once everything in it is mounted. Raises LaunchError with bubblewrap's own words."""
-        launch = Launch(tools, layout)
-        try:
-            while not launch.advance():
-                await readable(launch.output)
-            return cls(tools, layout, launch)
-        except BaseException:
-            launch.abort()
-            raise
+        tries_left = TRIES
+        while True:
+            launch = Launch(tools, layout)
+            tries_left -= 1
+            try:
+                while not launch.advance():
+                    await readable(launch.output)
+                return cls(tools, layout, launch)
+            except BaseException as error:
+                launch.abort()
+                if not (isinstance(error, LaunchError) and error.passes and tries_left):
+                    raise
 
     def check(self) -> None:
         """Raise SandboxLost unless it runs. Its PID is safe to enter only while that is so."""

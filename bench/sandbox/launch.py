@@ -81,8 +81,20 @@ class Tools:
         ]
 
 
+TRIES = 3
+"""How often a start is tried that a moving mount of the host's failed."""
+
+_MOVED = "Unable to apply mount flags"
+
+
 class LaunchError(Exception):
     """bubblewrap ended before the sandbox was there; the text is its own."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether a mount of the host's went away under bubblewrap, which looks at each in turn: a Docker engine's come
+        and go with its containers."""
+        return _MOVED in str(self)
 
 
 def steps_down() -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.errors import MachineLacks, Problem
 from bench.sandbox import layout
-from bench.sandbox.launch import Launch, LaunchError, Tools, steps_down
+from bench.sandbox.launch import TRIES, Launch, LaunchError, Tools, steps_down
 from bench.sandbox.layout import Layout
 
 OLDEST_BWRAP = (0, 8)
@@ -62,12 +62,15 @@ def tools() -> Tools:
     why = "there is no bubblewrap"
     for bwrap in _candidates():
         found = Tools(bwrap, nsenter, setpriv or "", drop)
-        try:
-            _try(found)
-        except LaunchError as error:
-            why = str(error)
-        else:
-            return found
+        for _ in range(TRIES):
+            try:
+                _try(found)
+            except LaunchError as error:
+                why = str(error)
+                if not error.passes:
+                    break
+            else:
+                return found
     raise MachineLacks.of(_WHERE, f"bubblewrap can't make one ({' '.join(why.split())})", f"{_fix(why)}, {OTHERWISE}")
 
 

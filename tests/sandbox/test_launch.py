@@ -131,6 +131,35 @@ async def test_bubblewraps_own_words_are_kept(monkeypatch: pytest.MonkeyPatch) -
         await Instance.start(probe.tools(), Layout())
 
 
+MOVED = 'bwrap: Can\'t bind mount /oldroot/ on /newroot/: Unable to apply mount flags: remount "/newroot/x": Invalid'
+
+
+@pytest.mark.parametrize(("failures", "starts"), [(2, True), (3, False)])
+async def test_a_mount_of_the_hosts_that_goes_away_meanwhile_costs_another_try(
+    monkeypatch: pytest.MonkeyPatch, failures: int, *, starts: bool
+) -> None:
+    """As a Docker engine's do. bubblewrap's own words, as they were seen beside one."""
+    left = iter(range(failures))
+    advance = Launch.advance
+
+    def failing(launch: Launch) -> bool:
+        if next(left, None) is not None:
+            raise LaunchError(MOVED)
+        return advance(launch)
+
+    monkeypatch.setattr(Launch, "advance", failing)
+    if starts:
+        sandbox = await Instance.start(probe.tools(), Layout())
+        assert (await Shell(sandbox).run("echo here"))[1] == "here\n"
+        await sandbox.stop()
+        left = iter(range(failures))
+        probe.tools.cache_clear()
+        assert probe.problem() is None
+    else:
+        with pytest.raises(LaunchError, match="remount"):
+            await Instance.start(probe.tools(), Layout())
+
+
 async def test_a_program_that_is_no_bubblewrap(tmp_path: Path) -> None:
     program = tmp_path / "a" / "b" / "bwrap"
     program.parent.mkdir(parents=True)
