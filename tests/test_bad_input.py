@@ -238,7 +238,11 @@ TABLE = [
         _options(rehearsal=False, agent="oracel"),
         "Harbor has no agent 'oracel'; did you mean oracle",
     ),
-    Bad("an agent that asks a model", _options(rehearsal=False, agent="codex"), "--agent: codex asks a model, and"),
+    Bad(
+        "an agent that can't be metered",
+        _options(rehearsal=False, agent="gemini-cli"),
+        "--agent: Harbor can't send gemini-cli's model calls to the gateway, which would meter and price them",
+    ),
     Bad("the oracle without a solution", _options(rehearsal=False, agent="oracle"), "no solution/solve.sh in good"),
     Bad(
         "a baseline in a rehearsal", _options(agent="nop"), "takes the team's place, so that --rehearsal has no effect"

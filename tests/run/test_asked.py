@@ -120,7 +120,7 @@ def test_once_planned_a_job_alone_has_its_keys(
         "manifest": str(ROOT / "manifests" / "builtin-lead-two-workers.yaml"),
         "endpoint_config": str(endpoints),
         "environment": "sandbox",
-        "dry_run": True,
+        "dry_run": False,
     }
     commands.check_bench(**given)
     assert "CANARY" not in os.environ
