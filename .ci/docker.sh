@@ -60,8 +60,6 @@ start() {
     # What an engine that was killed has left would be in the way of this one.
     [ ! -e "$home/before.rules" ] || clean
     cat /proc/sys/net/ipv4/ip_forward > "$home/before.forward"
-    # The first call makes the tables, if they aren't there yet.
-    iptables --list FORWARD > /dev/null
     iptables-save > "$home/before.rules"
     ip link show $bridge > /dev/null 2>&1 || ip link add name $bridge type bridge
     ip address replace $gateway/24 dev $bridge
@@ -108,10 +106,13 @@ clean() {
 
 # Take the engine's packet rules out again, unless another engine of the machine has them, too.
 restore_rules() {
+    local policy
     [ -e "$home/before.rules" ] || return 0
     if ! grep -qsx dockerd /proc/[0-9]*/comm; then
         iptables-save | grep -v -e DOCKER -e $bridge -e ' br-[0-9a-f]\{12\} ' | iptables-restore
-        iptables --policy FORWARD "$(sed -n 's/^:FORWARD \([A-Z]*\).*/\1/p' "$home/before.rules" | tail -n 1)"
+        # Where nobody had any rules there was no policy either.
+        policy=$(sed -n 's/^:FORWARD \([A-Z]*\).*/\1/p' "$home/before.rules" | tail -n 1)
+        iptables --policy FORWARD "${policy:-ACCEPT}"
         cat "$home/before.forward" > /proc/sys/net/ipv4/ip_forward
     fi
     rm -f "$home/before.rules" "$home/before.forward"
