@@ -109,7 +109,7 @@ restore_rules() {
     local policy
     [ -e "$home/before.rules" ] || return 0
     if ! grep -qsx dockerd /proc/[0-9]*/comm; then
-        iptables-save | grep -v -e DOCKER -e $bridge -e ' br-[0-9a-f]\{12\} ' | iptables-restore
+        iptables-save | sed -e '/DOCKER/d' -e "/$bridge/d" -e '/ br-[0-9a-f]\{12\} /d' | iptables-restore
         # Where nobody had any rules there was no policy either.
         policy=$(sed -n 's/^:FORWARD \([A-Z]*\).*/\1/p' "$home/before.rules" | tail -n 1)
         iptables --policy FORWARD "${policy:-ACCEPT}"
