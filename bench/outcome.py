@@ -197,11 +197,11 @@ def facts_from(
 
     `result` may be one step's of a trial, too, which has the same fields (`bench/stepoutcomes.py`).
     """
-    told = _mapping(_get(result, "agent_result", "metadata", "buzzbench"))
-    exception = _mapping(_get(result, "exception_info"))
+    told = _mapping(dig(result, "agent_result", "metadata", "buzzbench"))
+    exception = _mapping(dig(result, "exception_info"))
     exception_type = exception.get("exception_type")
     fault = _mapping(told.get("fault"))
-    rewards = _get(result, "verifier_result", "rewards")
+    rewards = dig(result, "verifier_result", "rewards")
     return Facts(
         exception_type=exception_type if isinstance(exception_type, str) else None,
         exception_message=str(exception.get("exception_message") or ""),
@@ -211,8 +211,8 @@ def facts_from(
         agents_had_control=_had_control(result, told),
         cancelled=exception_type == "CancelledError",
         host_checks=host_checks,
-        verifier_checks=_checks(_get(checks, "evidence")),
-        file_checks=_checks(_get(checks, "files")),
+        verifier_checks=_checks(dig(checks, "evidence")),
+        file_checks=_checks(dig(checks, "files")),
         verifier_tail=verifier_tail,
     )
 
@@ -226,7 +226,7 @@ def _had_control(result: Any, told: Mapping[str, Any]) -> bool:
     """Ours says so by the timing of the step `post`; of another agent, that Harbor ran it at all."""
     if told:
         return "post" in _mapping(told.get("timings"))
-    return bool(_get(result, "agent_execution", "started_at"))
+    return bool(dig(result, "agent_execution", "started_at"))
 
 
 def _checks(value: Any) -> Mapping[str, bool] | None:
@@ -235,7 +235,8 @@ def _checks(value: Any) -> Mapping[str, bool] | None:
     return {str(name): held for name, held in value.items()}
 
 
-def _get(value: Any, *path: str) -> Any:
+def dig(value: Any, *path: str) -> Any:
+    """What is at that place of parsed JSON; None where it is not there, or something else is on the way."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.outcome import Facts, Outcome, proved_cause
+from bench.outcome import Facts, Outcome, dig, proved_cause
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def step_parts(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]
 def told(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What our agent said (`metadata["buzzbench"]`) of a trial, or of each of its task's steps, in order."""
     parts = [result, *(part for _, part in step_parts(result))]
-    said = (((part.get("agent_result") or {}).get("metadata") or {}).get("buzzbench") for part in parts)
+    said = (dig(part, "agent_result", "metadata", "buzzbench") for part in parts)
     return [found for found in said if isinstance(found, dict)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.outcome import Facts, Outcome, classify, facts_from
-from bench.stepoutcomes import StepOutcome, combined, set_up_later, step_parts
+from bench.stepoutcomes import StepOutcome, combined, set_up_later, step_parts, told
 
 PASSED = Outcome("passed", 1.0, "")
 FAILED = Outcome("failed", 0.0, "files: out.txt")
@@ -18,11 +18,11 @@ NO_SCORE = Outcome("unscored", None, "relay_gone: …", ("relay_restarted",))
 def result(*names: str, strategy: str = "mean", of: int | None = None) -> dict[str, Any]:
     """A parsed result.json with such steps, as our own agent marks them."""
 
-    def told(number: int) -> dict[str, Any]:
+    def part(number: int) -> dict[str, Any]:
         step = {"name": names[number], "number": number + 1, "of": of or len(names), "strategy": strategy}
         return {"agent_result": {"metadata": {"buzzbench": {"step": step, "timings": {"post": 0.1}}}}}
 
-    return {"step_results": [{"step_name": name, **told(number)} for number, name in enumerate(names)]}
+    return {"step_results": [{"step_name": name, **part(number)} for number, name in enumerate(names)]}
 
 
 def decide(given: dict[str, Any], *outcomes: Outcome, own: Facts | None = None) -> Outcome:
@@ -95,3 +95,9 @@ def test_a_fault_of_ours_in_a_later_step_still_leaves_it_without_a_score() -> No
 @pytest.mark.parametrize("listed", [None, "x", 3, [], [None, 3]])
 def test_what_is_no_list_of_steps_is_none(listed: Any) -> None:
     assert step_parts({"step_results": listed}) == []
+
+
+@pytest.mark.parametrize("part", [{"agent_result": 3}, {"agent_result": {"metadata": []}}, {"step_results": [{}, 3]}])
+def test_what_is_damaged_tells_nothing(part: dict[str, Any]) -> None:
+    assert told(part) == []
+    assert decide({"step_results": [part | {"step_name": "a"}]}, PASSED).outcome == "passed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ from harbor.utils.trajectory_validator import TrajectoryValidator
 
 from bench.settings import ROOT
 from bench.trial.deadline import task_timeout_s
+from bench.trial.play import Play
 from tests.trial.harborjobs import HarborJobs
 
 pytestmark = [
@@ -49,6 +51,25 @@ async def test_a_step_below_its_min_reward_ends_the_trial_there(harbor: HarborJo
     assert ran.record.outcome.reason == (
         "step draft: evidence: the other worker is given nothing; it ended with step draft, 1 before the last"
     )
+
+
+async def test_a_play_is_closed_with_the_trial_that_ends_early(
+    harbor: HarborJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Harbor tells the agent nothing then; but it runs each trial in a task of its own."""
+    closed: list[str] = []
+
+    async def close(play: Play) -> None:
+        await really(play)
+        closed.append(play.session.condition.name)
+
+    really = Play.close
+    monkeypatch.setattr(Play, "close", close)
+    await harbor.run(TASK, "wrong-asks-both-for-the-draft")
+    async with asyncio.timeout(10):
+        while not closed:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert len(closed) == 1
 
 
 async def test_a_later_step_that_goes_wrong_fails_the_trial_and_says_which(harbor: HarborJobs) -> None:
