@@ -40,10 +40,10 @@ def render(job: JobRecord) -> list[str]:
 
 def _head(job: JobRecord) -> list[str]:
     plan = job.plan
-    kind = "models were asked"
     if not plan.known:
-        kind = "nobody can tell whether models were asked: its record can't be read"
-    elif plan.rehearsal:
+        return [f"{plan.title(job.directory)}  (nobody can tell whether models were asked: its record can't be read)"]
+    kind = "models were asked"
+    if plan.rehearsal:
         kind = f"rehearsal with the script `{plan.rehearsal}`: no model was asked"
     elif plan.replay:
         kind = f"replay of the cassette {plan.replay[:12]}: no model was asked"

@@ -455,6 +455,7 @@ def _damaged_state(state_dir: Path) -> None:
 
 COMMANDS: list[tuple[list[str], str, dict[str, str]]] = [
     (["bench", "--atempts", "1"], "see `inv --help bench`", {}),
+    (["bench", "-l", "0"], "inv: --n-tasks: '0' is no whole number of at least 1", {}),
     (["bench", "--path="], "inv: --path is empty; give it a value, or leave it out", {}),
     (["bench", "--path", "a", "--path", "b"], "No idea what 'b' is (is --path given twice?)", {}),
     (["bench", "--dry"], "use `inv bench --dry-run`", {}),

@@ -212,6 +212,15 @@ def test_a_damaged_note_of_the_datas_keys_is_named_not_state_json(settings: Sett
         note.write_text(whole)
 
 
+def test_a_damaged_address_has_a_way_out(settings: Settings, state: keys.State) -> None:
+    embedded.up(settings, state)
+    (settings.state_dir / "stack.json").write_text("{")
+    with pytest.raises(InvalidInput, match=r"stack\.json:1: is damaged .*; run `inv down`, then `inv up`"):
+        up.up(settings, state, "embedded", fresh=False)
+    assert down.down(settings)
+    assert up.up(settings, state, "embedded", fresh=False) == address(settings.state_dir)
+
+
 def test_a_second_checkout_is_told_of_the_first_ones_relay(settings: Settings, state: keys.State) -> None:
     embedded.up(settings, state)
     second = replace(settings, state_dir=settings.state_dir.with_name("second"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from bench import jsonfile
-from bench.errors import Problem, raise_problems
+from bench.errors import InvalidInput, Problem, raise_problems
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,15 @@ class StackStatus:
     services: tuple[ServiceStatus, ...]
     jobs: tuple[str, ...]
     address: StackAddress | None
+
+
+def kind_of(state_dir: Path) -> str | None:
+    """The kind of stack that stack.json names; None where there is none, or it is damaged."""
+    try:
+        found = address(state_dir)
+    except InvalidInput:
+        return None
+    return found.kind if found else None
 
 
 def address(state_dir: Path) -> StackAddress | None:

@@ -16,7 +16,18 @@ from bench.errors import MachineLacks, Problem, raise_problems
 from bench.files import make_private_directory, write_private
 from bench.keys import State
 from bench.settings import ENVIRONMENT, Settings
-from bench.stack import ServiceStatus, StackAddress, StackStatus, address, bringup, paths, ports, probe, services
+from bench.stack import (
+    ServiceStatus,
+    StackAddress,
+    StackStatus,
+    address,
+    bringup,
+    kind_of,
+    paths,
+    ports,
+    probe,
+    services,
+)
 from bench.stack.containers import Container, containers, publisher
 from bench.stack.jobs import changing, refuse_while_running, running_jobs
 from bench.stack.project import Kept, Project, anothers, keep, kept, name_for, own_name, remove
@@ -54,8 +65,9 @@ def down(settings: Settings) -> bool:
 
     Raises BuzzbenchError while a job runs, DockerFailed where the engine doesn't answer.
     """
-    known, found = kept(settings.state_dir), address(settings.state_dir)
-    if known is None or not ((found and found.kind == "compose") or has_containers(settings)):
+    known = kept(settings.state_dir)
+    # A damaged stack.json is no obstacle: this is the way out of it.
+    if known is None or not (kind_of(settings.state_dir) == "compose" or has_containers(settings)):
         return False
     with changing(settings.state_dir):
         refuse_while_running(settings.state_dir, "inv down")
