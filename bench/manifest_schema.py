@@ -252,23 +252,23 @@ def validate(document: yamlfile.Document) -> tuple[Manifest | None, list[Problem
         return None, [explain(document, details) for details in error.errors(include_url=False)]
 
 
-def explain(document: yamlfile.Document, details: ErrorDetails) -> Problem:
-    """One of pydantic's errors in a person's words."""
+def explain(document: yamlfile.Document, details: ErrorDetails, whole: type[Strict] = Manifest) -> Problem:
+    """One of pydantic's errors in a person's words; `whole` is the form of the file."""
     field = details["loc"]
     match details["type"]:
         case "extra_forbidden" if "per_token" in str(field[-1]) and field[0] == "prices":
             what = "prices are USD per million tokens, not per token"
             return document.problem(field, what, "give input, cached_input, cache_write and output so")
         case "extra_forbidden":
-            return document.problem(field, "unknown field", did_you_mean(str(field[-1]), _known(field)))
+            return document.problem(field, "unknown field", did_you_mean(str(field[-1]), _known(field, whole)))
         case _:
             return document.problem(field, wording.said(details))
 
 
-def _known(field: yamlfile.Field) -> list[str]:
+def _known(field: yamlfile.Field, whole: type[Strict]) -> list[str]:
     """The names of the fields that may stand beside the given one."""
     models: dict[tuple[str, ...], type[Strict]] = {
-        (): Manifest,
+        (): whole,
         ("roster",): Member,
         ("roster", "prompt"): Pinned,
         ("roster", "persona"): Pinned,

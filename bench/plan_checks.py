@@ -126,6 +126,8 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
         except (OSError, UnicodeDecodeError) as error:
             yield Problem(shown(file), f"the script can't be read: {error}")
             continue
+        if set(task.needs_members) - names:
+            continue  # Its script is for them, too: that the roster lacks them is told once, by `member_problems`.
         if strangers := parts - names:
             what = f"is for {_listed(strangers)}, whom the roster of {condition.name} lacks"
             yield Problem(shown(file), what, f"it has {_listed(names)}")

@@ -46,6 +46,6 @@ def load(path: Path) -> PriceSheet:
     try:
         sheet = _Sheet.model_validate(document.data)
     except ValidationError as error:
-        raise_problems(explain(document, details) for details in error.errors(include_url=False))
+        raise_problems(explain(document, details, _Sheet) for details in error.errors(include_url=False))
         raise
     return PriceSheet(sheet.dated, {model: row.rates() for model, row in sheet.prices.items()})

@@ -288,12 +288,14 @@ def test_tasks_that_call_on_members_whom_the_roster_lacks_are_refused_by_name(bo
         file.write_text(file.read_text().replace("[metadata]\n", f"[metadata]\nneeds_members = {needs}\n"))
     assert both.plan().condition.name == "rehearsal"
     solo: dict[str, Any] = {"manifest": both.root / "manifests/builtin-solo.yaml", "rehearsal": False}
-    assert refused(both, **solo).splitlines() == [
+    expected = [
         "builtin-solo-sonnet46: its roster (solo) lacks worker-1, whom these tasks call on: a, b; "
         "take another --manifest, or leave them out with -x",
         "builtin-solo-sonnet46: its roster (solo) lacks worker-1, worker-2, whom these tasks call on: flow; "
         "take another --manifest, or leave them out with -x",
     ]
+    assert refused(both, **solo).splitlines() == expected
+    assert refused(both, **solo | {"rehearsal": True}).splitlines() == expected, "and not once more of each script"
 
 
 def test_a_script_without_the_orchestrator_is_refused(both: Project) -> None:

@@ -75,7 +75,12 @@ def test_a_sheet_has_its_day_and_the_hash_that_receipts_name(tmp_path: Path) -> 
     [
         ("prices: {sonnet: {input: 3, output: 15}}", "dated: is missing"),
         ("dated: 2026-07-01\nprices: {}", "prices"),
-        ("dated: soon\nprices: {sonnet: {input: 3, output: 15}}", "dated"),
+        ("dated: soon\nprices: {sonnet: {input: 3, output: 15}}", ":1: dated: 'soon' is no date, such as 2026-07-01"),
+        (
+            "dated: 2026-07-01\nprice: 1\nprices: {s: {input: 3, output: 15}}",
+            ":2: price: unknown field; did you mean pri",
+        ),
+        ("condition: x\ndated: 2026-07-01\nprices: {s: {input: 3, output: 15}}", ":1: condition: unknown field"),
         ("dated: 2026-07-01\nprices: {sonnet: {input: -3, output: 15}}", "prices.sonnet.input"),
         ("dated: 2026-07-01\nprices: {sonnet: {input: 3000000, output: 15}}", "USD per million tokens"),
         (
@@ -89,6 +94,7 @@ def test_a_bad_sheet_is_named_with_its_field(tmp_path: Path, text: str, said: st
     with pytest.raises(InvalidInput, match=r"prices\.yaml:") as raised:
         pricesheet.load(write(tmp_path / "prices.yaml", text))
     assert said in str(raised.value)
+    assert "did you mean condition" not in str(raised.value)
 
 
 def test_a_start_value_comes_in_our_unit() -> None:
