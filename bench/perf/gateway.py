@@ -63,13 +63,13 @@ async def _measure(bench: Bench, model: str) -> list[Figure]:
         ways = [direct, ours, *others]
         alone = await _in_turns(http, ways, clients=1)
         many = await _in_turns(http, ways, clients=CLIENTS)
-        chunks = [[await _chunks(http, way, streams) for way in ways] for streams in (1, STREAMS)]
+        chunks = [await _chunks(http, ways, streams) for streams in (1, STREAMS)]
     added = [_added(alone, 1), _added(many, 1)]
     figures = [
         Figure("gateway: added to a call, 1 client, p50", added[0], "ms", 1.5, note=_note(alone)),
         Figure(f"gateway: added to a call, {CLIENTS} clients, p50", added[1], "ms", 4.0, note=_note(many)),
-        Figure("gateway: added to a chunk, 1 stream, p50", chunks[0][1] - chunks[0][0], "ms", 0.5),
-        Figure(f"gateway: added to a chunk, {STREAMS} streams, p50", chunks[1][1] - chunks[1][0], "ms", 0.5),
+        Figure("gateway: added to a chunk, 1 stream, p50", chunks[0], "ms", 0.5),
+        Figure(f"gateway: added to a chunk, {STREAMS} streams, p50", chunks[1], "ms", 0.5),
     ]
     if others:
         figures += [
@@ -77,7 +77,7 @@ async def _measure(bench: Bench, model: str) -> list[Figure]:
             Figure(f"gateway: added p50 / LiteLLM's, {CLIENTS} clients", added[1] / _added(many, 2), "x", 0.1),
             Figure(
                 f"gateway: calls per second / LiteLLM's, {CLIENTS} clients",
-                len(many[1]) / len(many[2]),
+                _rate(many, 1) / _rate(many, 2),
                 "x",
                 10.0,
                 at_least=True,
@@ -88,30 +88,44 @@ async def _measure(bench: Bench, model: str) -> list[Figure]:
     return figures
 
 
-async def _in_turns(http: aiohttp.ClientSession, ways: list[Way], *, clients: int) -> list[list[float]]:
-    """All calls' times of each way, which take turns so that a slow moment hits each."""
-    taken: list[list[float]] = [[] for _ in ways]
+type Taken = list[list[list[float]]]
+"""All calls' times: of each way, of each pass."""
+
+
+async def _in_turns(http: aiohttp.ClientSession, ways: list[Way], *, clients: int) -> Taken:
+    """The ways take turns, so that a slow moment hits each."""
+    taken: Taken = [[] for _ in ways]
     for way in ways:
         await calls(http, way, clients=clients, seconds=SECONDS / 3)
     for _ in range(PASSES):
-        for way, times in zip(ways, taken, strict=True):
-            times += await calls(http, way, clients=clients, seconds=SECONDS)
+        for way, passes in zip(ways, taken, strict=True):
+            passes.append(await calls(http, way, clients=clients, seconds=SECONDS))
     return taken
 
 
-async def _chunks(http: aiohttp.ClientSession, way: Way, streams: int) -> float:
-    await chunk_delays(http, way, streams=1)
-    return median([quantile(await chunk_delays(http, way, streams=streams), 0.5) for _ in range(3)])
+async def _chunks(http: aiohttp.ClientSession, ways: list[Way], streams: int) -> float:
+    """What our way, the second, adds to the first one's median delay: the median of pairs."""
+    added = []
+    for _ in range(PASSES):
+        direct, ours = [quantile(await chunk_delays(http, way, streams=streams), 0.5) for way in ways[:2]]
+        added.append(ours - direct)
+    return median(added)
 
 
-def _added(taken: list[list[float]], way: int) -> float:
-    return quantile(taken[way], 0.5) - quantile(taken[0], 0.5)
+def _added(taken: Taken, way: int, share: float = 0.5) -> float:
+    """What a way adds to the direct one: the median of pairs, each made one after the other."""
+    pairs = zip(taken[0], taken[way], strict=True)
+    return median(quantile(through, share) - quantile(direct, share) for direct, through in pairs)
 
 
-def _note(taken: list[list[float]]) -> str:
-    direct, ours = taken[0], taken[1]
-    tail = quantile(ours, 0.99) - quantile(direct, 0.99)
-    return f"direct {quantile(direct, 0.5):.2f}, p99 +{tail:.1f}, {len(ours) / PASSES / SECONDS:.0f} calls/s"
+def _rate(taken: Taken, way: int) -> float:
+    """Calls per second."""
+    return sum(map(len, taken[way])) / PASSES / SECONDS
+
+
+def _note(taken: Taken) -> str:
+    direct = median(quantile(times, 0.5) for times in taken[0])
+    return f"direct {direct:.2f}, p99 +{_added(taken, 1, 0.99):.1f}, {_rate(taken, 1):.0f} calls/s"
 
 
 @asynccontextmanager
