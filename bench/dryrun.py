@@ -15,8 +15,9 @@ from bench.budget import caps_said, of_team, said
 from bench.condition import Limits
 from bench.estimate import summary, wall_s
 from bench.faults import shown
-from bench.harborjob import harbor_arguments
-from bench.plan import JobPlan, Plan
+from bench.harborjob import harbor_arguments, verdict
+from bench.plan_jobs import JobPlan
+from bench.planned import Plan
 
 ENVIRONMENT = {"HARBOR_TELEMETRY": "off"}
 """Of the printed commands: Harbor reports each command to a third party otherwise."""
@@ -40,7 +41,7 @@ def _lines(plan: Plan) -> list[str]:
         f"environment  {plan.environment}",
         f"stages       {', '.join(_stages(plan))}",
     ]
-    lines += [f"leaderboard  {said}" for said in dict.fromkeys(str(plan.verdict(job)) for job in plan.jobs)]
+    lines += [f"leaderboard  {said}" for said in dict.fromkeys(str(verdict(plan, job)) for job in plan.jobs)]
     if plan.options.fresh:
         lines.append("note         --fresh would drop the stack's data first")
     return lines
@@ -131,7 +132,7 @@ def _object(plan: Plan) -> dict[str, Any]:
                 "dataset": job.dataset,
                 "tasks": [task.name for task in job.tasks],
                 "trials": job.trials,
-                "leaderboard": plan.verdict(job).to_json(),
+                "leaderboard": verdict(plan, job).to_json(),
                 "command": _command(plan, job),
             }
             for job in plan.jobs

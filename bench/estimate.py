@@ -10,7 +10,8 @@ from bench.trial.deadline import RESERVE_S, task_timeout_s, work_limit
 
 if TYPE_CHECKING:
     from bench.dataset import Task
-    from bench.plan import JobPlan, Plan
+    from bench.plan_jobs import JobPlan
+    from bench.planned import Plan
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bench import leaderboard
 from bench.baseline import WAYS
 from bench.extras import RETRIED
 from bench.harness.buzz import kit, programs
@@ -19,7 +20,9 @@ from bench.settings import ROOT
 from bench.trial import reach
 
 if TYPE_CHECKING:
-    from bench.plan import JobPlan, Plan
+    from bench.leaderboard import Verdict
+    from bench.plan_jobs import JobPlan
+    from bench.planned import Plan
 
 AGENT = "bench.trial.agent:TeamAgent"
 BASELINE = "bench.trial.baselineagent:BaselineAgent"
@@ -222,3 +225,8 @@ def harbor_arguments(plan: Plan, job: JobPlan) -> list[str]:
     arguments += ["-k", str(job.attempts), "-n", str(job.n_concurrent)]
     arguments += ["--job-name", job.name, "-o", str(job.directory.parent), "-q", "-y"]
     return arguments + (["--upload"] if plan.options.uploads else [])
+
+
+def verdict(plan: Plan, job: JobPlan) -> Verdict:
+    """Whether one of a plan's jobs may stand on a leaderboard."""
+    return leaderboard.verdict(job_config(plan, job))

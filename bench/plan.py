@@ -7,23 +7,21 @@ Everything that a person can get wrong is found here, all at once (exit 2), and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from bench import baseline, budget, extras, harbortask, leaderboard, plan_jobs
+from bench import baseline, budget, extras, harborjob, harbortask, plan_jobs
 from bench import endpoints as endpoint_files
 from bench import manifest as manifests
 from bench import plan_checks as checks
 from bench import replay as replays
-from bench.condition import Condition, Limits
+from bench.condition import Condition
 from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.extras import Extras
 from bench.faults import Faults, no_effect
-from bench.leaderboard import Verdict
 from bench.nearest import did_you_mean
 from bench.options import Options
-from bench.plan_jobs import JobPlan as JobPlan
+from bench.planned import Plan
 from bench.replay import Replay
 from bench.selection import choose
 from bench.trial import reach
@@ -33,57 +31,6 @@ DEFAULT_ENDPOINTS = "manifests/endpoints/anthropic-live.json"
 REHEARSAL_MANIFEST = "manifests/rehearsal.yaml"
 DEFAULT_SCRIPT = "good"
 STACKS = ("embedded", "compose")
-NO_LIMITS = Limits()
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What will run.
-
-    `rehearsal` is the script's name, or None; `agent` is the one of Harbor's that plays in a team's place, or None;
-    `n_tasks` counts all tasks under a local path; `budget` has the caps of each job as a whole.
-    """
-
-    jobs: tuple[JobPlan, ...]
-    stack: str
-    environment: str
-    rehearsal: str | None
-    condition: Condition
-    endpoints: Mapping[str, Endpoint]
-    endpoint_config: Path | None
-    n_tasks: int | None
-    options: Options
-    agent: str | None
-    extras: Extras
-    replay: Replay | None = None
-    budget: Limits = NO_LIMITS
-
-    @property
-    def modelless(self) -> bool:
-        """Whether what acts in it is a script, or an agent of Harbor's without a model, now or when it was recorded."""
-        recorded = self.replay is not None and self.replay.rehearsal is not None
-        return self.rehearsal is not None or self.agent in baseline.MODELLESS or recorded
-
-    def verdict(self, job: JobPlan) -> Verdict:
-        """Whether one of its jobs may stand on a leaderboard."""
-        from bench.harborjob import job_config
-
-        return leaderboard.verdict(job_config(self, job))
-
-    @property
-    def condition_sha256(self) -> str:
-        return self.condition.sha256
-
-    @property
-    def needs_agents(self) -> bool:
-        """Whether real agents have to be built for it."""
-        return any(agent.harness != "builtin" for agent in self.condition.agents)
-
-    @property
-    def key_variables(self) -> tuple[str, ...]:
-        """The variables that hold the keys of the endpoints that the roster uses, each once."""
-        used = (endpoint.api_key_env for endpoint in self.endpoints.values())
-        return tuple(dict.fromkeys(name for name in used if name))
 
 
 def make(options: Options) -> Plan:
@@ -153,7 +100,7 @@ def make(options: Options) -> Plan:
         replay=replay,
         budget=of_job,
     )
-    faults += checks.leaderboard_problems(options, [plan.verdict(job) for job in jobs])
+    faults += checks.leaderboard_problems(options, [harborjob.verdict(plan, job) for job in jobs])
     raise_problems(faults)
     return plan
 

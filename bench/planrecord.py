@@ -23,7 +23,8 @@ from bench.leaderboard import UNSAID, Verdict
 
 if TYPE_CHECKING:
     from bench.options import Options
-    from bench.plan import JobPlan, Plan
+    from bench.plan_jobs import JobPlan
+    from bench.planned import Plan
 
 FILE_NAME = "buzzbench-plan.json"
 SCHEMA = "buzzbench-plan-1"
@@ -123,7 +124,7 @@ class Difference:
 def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
     """The record of a planned job."""
     from bench.budget import of_team
-    from bench.harborjob import job_config
+    from bench.harborjob import job_config, verdict
 
     return {
         "schema": SCHEMA,
@@ -152,7 +153,7 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
             {"name": task.name, "directory": str(task.directory)} | _script(plan, task.directory) for task in job.tasks
         ],
         "harbor": job_config(plan, job),
-        "leaderboard": plan.verdict(job).to_json(),
+        "leaderboard": verdict(plan, job).to_json(),
         "options": _options(plan.options, job),
     }
 

@@ -19,8 +19,9 @@ from typing import Any
 from bench.dataset import Task
 from bench.errors import Problem, Problems, raise_problems
 from bench.options import Options
-from bench.plan import Plan, make
+from bench.plan import make
 from bench.plan_jobs import STAMP
+from bench.planned import Plan
 from bench.records import JobRecord, TrialRecord
 from bench.validate import Findings, check, lines, scripts, to_json
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from bench.yamlfile import Field
+type Field = tuple[str | int, ...]
+"""The way to a value: `("roster", 0, "prompt")`."""
 
 KINDS = {
     "string_type": "no text",

@@ -16,11 +16,10 @@ from bench.errors import InvalidInput, Problem, raise_problems
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+type Field = wording.Field
+
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where PyYAML was built with it: a tenth of the time."""
-
-type Field = tuple[str | int, ...]
-"""The way to a value: `("roster", 0, "prompt")`."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from bench.options import Options
-from bench.plan import Plan, make
+from bench.plan import make
+from bench.planned import Plan
 from bench.settings import ROOT
 
 NOW = datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)

@@ -14,7 +14,7 @@ from bench.condition import Soloist
 from bench.dryrun import render
 from bench.errors import InvalidInput
 from bench.harborjob import job_config
-from bench.plan import Plan
+from bench.planned import Plan
 from bench.planrecord import describe
 from tests.planning import Project, project
 

@@ -16,8 +16,8 @@ import pytest
 
 from bench.dryrun import render
 from bench.harborjob import agent_kwargs, harbor_arguments, job_config
-from bench.plan import Plan
 from bench.plan_checks import HARBOR_ENVIRONMENTS
+from bench.planned import Plan
 from bench.settings import ROOT
 from tests.planning import Project, project
 

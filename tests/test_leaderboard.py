@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench import leaderboard, planrecord, report, table
+from bench import harborjob, leaderboard, planrecord, report, table
 from bench.dryrun import render
 from bench.errors import InvalidInput
 from bench.harborjob import job_config
@@ -44,7 +44,7 @@ def fit(home: Project, **changes: Any) -> dict[str, Any]:
 
 def test_the_whole_pinned_dataset_at_its_own_terms_is_eligible(home: Project) -> None:
     plan = home.plan(**fit(home))
-    assert str(plan.verdict(plan.jobs[0])) == "eligible"
+    assert str(harborjob.verdict(plan, plan.jobs[0])) == "eligible"
     assert verdict(FIT).standing == "eligible"
 
 
@@ -162,7 +162,7 @@ def test_what_real_agents_need_in_a_container_is_no_change_of_it(home: Project) 
     given = fit(home, manifest=home.manifest(team), agent_programs=home.root / "programs", doors=home.root / "d")
     for environ in ({}, {"DOCKER_HOST": "tcp://elsewhere:1"}):
         plan = home.plan(**given, environ=environ)
-        assert str(plan.verdict(plan.jobs[0])) == "eligible"
+        assert str(harborjob.verdict(plan, plan.jobs[0])) == "eligible"
 
 
 # What is refused, before anything starts

@@ -11,7 +11,7 @@ import pytest
 
 from bench.errors import BuzzbenchError, MachineLacks
 from bench.harborjob import environment_kwargs, job_config
-from bench.plan import Plan
+from bench.planned import Plan
 from bench.settings import ROOT
 from tests.planning import NOW, Project, project
 

@@ -16,7 +16,8 @@ from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from bench.options import Options
-    from bench.plan import JobPlan, Plan
+    from bench.plan_jobs import JobPlan
+    from bench.planned import Plan
     from bench.resume import Resume
     from bench.settings import Settings
 

@@ -13,7 +13,7 @@ from bench.errors import BuzzbenchError, InvalidInput
 from bench.run.asked import goes_on, is_done
 
 if TYPE_CHECKING:
-    from bench.plan import Plan
+    from bench.planned import Plan
     from bench.records import JobRecord
     from bench.settings import Settings
     from bench.stack import StackAddress
@@ -62,6 +62,7 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
     """
     from bench import report
     from bench.estimate import summary
+    from bench.harborjob import verdict
     from bench.keys import load
     from bench.run import left
     from bench.run.names import reserved
@@ -77,7 +78,7 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
             print(found, file=sys.stderr)
     plan = reserved(plan)
     print(summary(plan), file=sys.stderr)
-    for said in dict.fromkeys(str(plan.verdict(job)) for job in plan.jobs):
+    for said in dict.fromkeys(str(verdict(plan, job)) for job in plan.jobs):
         print(f"leaderboard: {said}", file=sys.stderr)
     if plan.options.gui:
         from bench.gui import open_beside

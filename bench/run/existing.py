@@ -17,7 +17,8 @@ from bench.faults import shown
 from bench.planrecord import MERGE_INSTEAD
 
 if TYPE_CHECKING:
-    from bench.plan import JobPlan, Plan
+    from bench.plan_jobs import JobPlan
+    from bench.planned import Plan
     from bench.records import JobRecord
     from bench.resume import Resume
 

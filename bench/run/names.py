@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bench.errors import BuzzbenchError
 
 if TYPE_CHECKING:
-    from bench.plan import Plan
+    from bench.planned import Plan
 
 
 def reserved(plan: Plan) -> Plan:

@@ -34,7 +34,8 @@ from bench.trial.journal import JobResumed
 
 if TYPE_CHECKING:
     from bench.keys import State
-    from bench.plan import JobPlan, Plan
+    from bench.plan_jobs import JobPlan
+    from bench.planned import Plan
     from bench.resume import Resume
     from bench.settings import Settings
     from bench.stack import StackAddress

@@ -12,7 +12,7 @@ import pytest
 
 from bench import commands, planrecord
 from bench.errors import InvalidInput
-from bench.plan import Plan
+from bench.planned import Plan
 from bench.run import asked
 from bench.settings import ROOT
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench import planrecord
 from bench.errors import InvalidInput
-from bench.plan import Plan
+from bench.planned import Plan
 from bench.records import PLAN
 from bench.resume import Resume
 from bench.run.existing import resume_of
