@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from bench import tomlfile
 from bench.errors import InvalidInput, Problem
 from bench.nearest import did_you_mean, nearest
+from bench.yamlfile import Document
 
 LAYERS = ("regression", "workflow")
 """`[metadata].evaluation_layer` of a task under `buzz-dataset/` (SEED.md row C3)."""
@@ -68,6 +69,8 @@ class Task:
     """The file, below its directory, with a conversation that an agent is to go on with; None where there is none."""
     has_solution: bool = False
     """Whether Harbor's oracle finds one: for the task, or for each of its steps."""
+    named_at: str = ""
+    """Where its name stands, as messages name the place."""
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -122,28 +125,27 @@ def _similar_sibling(path: Path) -> str:
 def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     file = f"{shown / 'task.toml'}"
     try:
-        values = tomllib.loads((directory / "task.toml").read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        where = f"{file}:{line[1]}" if line else file
-        reason = re.sub(r" \(at .*\)$", "", str(error))
-        return Task(directory.name, directory, problems=(Problem(where, f"not valid TOML: {reason}"),))
+        document = tomlfile.parse((directory / "task.toml").read_text(encoding="utf-8"), shown=file)
+    except InvalidInput as error:
+        return Task(directory.name, directory, problems=error.problems)
     except UnicodeDecodeError:
         return Task(directory.name, directory, problems=(Problem(file, "not valid TOML: not UTF-8 text"),))
     except OSError as error:
         return Task(directory.name, directory, problems=(Problem(file, f"can't be read: {error.strerror}"),))
+    values = document.data
     steps = _steps(values)
     phases = [_table(part, phase) for part in (values, *steps) for phase in ("agent", "verifier")]
     name, layer = _get(values, "task", "name"), _get(values, "metadata", "evaluation_layer")
     needs, timeout = _get(values, "metadata", "needs_members"), _get(values, "agent", "timeout_sec")
-    problems = [*_name_faults(file, name, buzz), *_file_faults(directory, shown, values)]
+    problems = [*_name_faults(document, name, buzz), *_file_faults(directory, shown, values)]
     if buzz:
-        problems += [*_layer_faults(file, layer), *_needs_faults(file, needs)]
-    problems += [*_number_faults(file, values), *_user_faults(directory)]
+        problems += [*_layer_faults(document, layer), *_needs_faults(document, needs)]
+    problems += [*_number_faults(document), *_user_faults(directory)]
     if timeout is not None and not _is_above_0(timeout):
-        problems.append(Problem(file, f"[agent].timeout_sec: {timeout!r} is no number of seconds above 0"))
+        what = f"{timeout!r} is no number of seconds above 0"
+        problems.append(document.problem(("agent", "timeout_sec"), what))
         timeout = None
-    problems += _step_number_faults(file, steps)
+    problems += _step_number_faults(document, steps)
     return Task(
         name=name if isinstance(name, str) and name else directory.name,
         directory=directory,
@@ -157,6 +159,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         steps=tuple(_step(step, timeout, _get(values, "agent", "user")) for step in steps),
         prior=next(_priors(directory, steps), None),
         has_solution=_has_solution(directory, values),
+        named_at=document.problem(("task", "name"), "").where,
         problems=tuple(problems),
     )
 
@@ -182,11 +185,12 @@ def _step(step: dict[str, Any], timeout_s: float | None, user: str | int | None)
     return Step(str(step["name"]), own_s if _is_above_0(own_s) else timeout_s, user if own is None else own)
 
 
-def _step_number_faults(file: str, steps: Sequence[dict[str, Any]]) -> Iterator[Problem]:
+def _step_number_faults(document: Document, steps: Sequence[dict[str, Any]]) -> Iterator[Problem]:
     for index, step in enumerate(steps):
         own = _get(step, "agent", "timeout_sec")
         if own is not None and not _is_above_0(own):
-            yield Problem(file, f"steps[{index}].agent.timeout_sec: {own!r} is no number of seconds above 0")
+            what = f"{own!r} is no number of seconds above 0"
+            yield document.problem(("steps", index, "agent", "timeout_sec"), what)
 
 
 def _verifier_environments(
@@ -204,23 +208,25 @@ def _priors(directory: Path, steps: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield str(file)
 
 
-def _name_faults(file: str, name: Any, buzz: bool) -> Iterator[Problem]:
+def _name_faults(document: Document, name: Any, buzz: bool) -> Iterator[Problem]:
     if name is None:
         if buzz:
-            yield Problem(file, "[task].name: is missing", "give it a name such as buzz/hello")
+            yield document.problem(("task", "name"), "is missing", "give it a name such as buzz/hello")
     elif not isinstance(name, str) or not TASK_NAME.fullmatch(name) or ".." in name:
-        yield Problem(file, f"[task].name: {name!r} is no task name", "its form is org/name, such as buzz/hello")
+        fix = "its form is org/name, such as buzz/hello"
+        yield document.problem(("task", "name"), f"{name!r} is no task name", fix)
 
 
-def _layer_faults(file: str, layer: Any) -> Iterator[Problem]:
+def _layer_faults(document: Document, layer: Any) -> Iterator[Problem]:
     if layer not in LAYERS:
         what = "is missing" if layer is None else f"unknown layer {layer!r}"
-        yield Problem(file, f"[metadata].evaluation_layer: {what}; it is {' or '.join(LAYERS)}")
+        yield document.problem(("metadata", "evaluation_layer"), f"{what}; it is {' or '.join(LAYERS)}")
 
 
-def _needs_faults(file: str, needs: Any) -> Iterator[Problem]:
+def _needs_faults(document: Document, needs: Any) -> Iterator[Problem]:
     if needs is not None and not _names(needs):
-        yield Problem(file, f"[metadata].needs_members: {needs!r} is no list of names", 'its form is ["worker-1"]')
+        what = f"{needs!r} is no list of names"
+        yield document.problem(("metadata", "needs_members"), what, 'its form is ["worker-1"]')
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -268,12 +274,12 @@ def _user_faults(directory: Path) -> tuple[Problem, ...]:
     return ()
 
 
-def _number_faults(file: str, values: dict[str, Any]) -> Iterator[Problem]:
+def _number_faults(document: Document) -> Iterator[Problem]:
     """Numbers that Harbor takes and nobody can mean. What is no number is Harbor's to say."""
     for section, key in ABOVE_0:
-        number = _get(values, section, key)
+        number = _get(document.data, section, key)
         if isinstance(number, int | float) and not _is_above_0(number):
-            yield Problem(file, f"[{section}].{key}: {number!r} is not above 0")
+            yield document.problem((section, key), f"{number!r} is not above 0")
 
 
 def _is_above_0(number: Any) -> bool:
@@ -305,7 +311,7 @@ def _with_duplicates(tasks: Sequence[Task], shown: Path) -> Iterator[Task]:
         if other is task:
             yield task
             continue
-        where = str(shown / task.directory.name / "task.toml")
+        where = task.named_at or str(shown / task.directory.name / "task.toml")
         problem = Problem(where, f"[task].name: {task.name} is also the name of {other.directory.name}")
         yield replace(task, problems=(*task.problems, problem))
 

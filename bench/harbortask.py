@@ -9,7 +9,7 @@ import tomllib
 import warnings
 from collections.abc import Iterable, Iterator
 
-from bench import wording, yamlfile
+from bench import tomlfile
 from bench.dataset import Task
 from bench.errors import Problem
 from bench.faults import shown
@@ -23,24 +23,14 @@ def problems(tasks: Iterable[Task]) -> Iterator[Problem]:
 
     for task in tasks:
         file = task.directory / "task.toml"
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
         try:
             with warnings.catch_warnings(action="ignore"):  # old names, which Harbor takes too
-                # From the text anew: Harbor's validators change what they are given.
-                TaskConfig.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+                # Harbor's validators change what they are given: of nobody else's.
+                TaskConfig.model_validate(tomllib.loads(text))
                 # Harbor passes over a directory that this refuses, without a word (HARBOR.md section 1.1).
                 HarborsTask(task.directory)
         except ValidationError as error:
-            for field, what in wording.by_place(values, error.errors(include_url=False)).items():
-                yield Problem(shown(file), f"{_in_toml(field)}: {what}" if field else what)
+            yield from tomlfile.parse(text, shown=shown(file)).problems(error)
         except (OSError, ValueError, RuntimeError) as error:
             yield Problem(shown(task.directory), f"Harbor refuses it: {' '.join(str(error).split())}")
-
-
-def _in_toml(field: yamlfile.Field) -> str:
-    """A field as people write it: `[environment].cpus`, and `steps[0].agent.timeout_sec` of a list."""
-    text = yamlfile.dotted(field)
-    if len(field) > 1 and all(isinstance(part, str) for part in field):
-        table, _, key = text.rpartition(".")
-        return f"[{table}].{key}"
-    return text

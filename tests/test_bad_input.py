@@ -133,7 +133,7 @@ TABLE = [
     Bad(
         "duplicate names",
         _second_task("b", "workflow", full_name="buzz/good"),
-        "good/task.toml: [task].name: buzz/good is also the name of b",
+        "good/task.toml:2: [task].name: buzz/good is also the name of b",
     ),
     _number("--attempts/-k", "attempts", "0"),
     _number("--attempts/-k", "attempts", "-1"),
@@ -225,7 +225,7 @@ TABLE = [
     Bad(
         "cpus in words",
         _good_toml('[environment]\ncpus = "many"\n'),
-        "good/task.toml: [environment].cpus: 'many' is no whole number",
+        "good/task.toml:6: [environment].cpus: 'many' is no whole number",
     ),
     Bad(
         "memory in a strange unit", _good_toml('[environment]\nmemory = "2Q"\n'), "environment: invalid size format: 2Q"

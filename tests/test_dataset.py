@@ -64,7 +64,7 @@ def test_needed_members_that_are_no_names_are_refused(home: Project, value: str)
     with (home.task("a") / "task.toml").open("a") as file:
         file.write(f"needs_members = {value}\n")
     (fault,) = faults(home)
-    assert fault.startswith(f"{home.tasks}/a/task.toml: [metadata].needs_members: ")
+    assert fault.startswith(f"{home.tasks}/a/task.toml:5: [metadata].needs_members: ")
     assert fault.endswith('is no list of names; its form is ["worker-1"]')
 
 
@@ -123,14 +123,14 @@ def test_all_faults_of_a_dataset_are_found_at_once(home: Project) -> None:
     assert faults(home) == [
         f"{at}/a/task.toml:2: not valid TOML: Invalid value",
         f"{at}/b: has no instruction.md",
-        f"{at}/b/task.toml: [metadata].evaluation_layer: unknown layer 'smoke'; it is regression or workflow",
-        f"{at}/c/task.toml: [task].name: 'c' is no task name; its form is org/name, such as buzz/hello",
+        f"{at}/b/task.toml:4: [metadata].evaluation_layer: unknown layer 'smoke'; it is regression or workflow",
+        f"{at}/c/task.toml:2: [task].name: 'c' is no task name; its form is org/name, such as buzz/hello",
         f"{at}/c: has no tests/test.sh",
         f"{at}/c/task.toml: [metadata].evaluation_layer: is missing; it is regression or workflow",
         f"{at}/d/task.toml: [task].name: is missing; give it a name such as buzz/hello",
         f"{at}/f: has neither an environment/ directory nor [environment].docker_image",
-        f"{at}/f/task.toml: [agent].timeout_sec: -1 is no number of seconds above 0",
-        f"{at}/f/task.toml: [task].name: buzz/f is also the name of e",
+        f"{at}/f/task.toml:6: [agent].timeout_sec: -1 is no number of seconds above 0",
+        f"{at}/f/task.toml:2: [task].name: buzz/f is also the name of e",
     ]
 
 

@@ -19,7 +19,7 @@ def home(tmp_path: Path) -> Project:
 
 def said(home: Project, more: str) -> list[str]:
     home.task("a", more=more)
-    file = f"{home.tasks}/a/task.toml: "
+    file = f"{home.tasks}/a/task.toml:"
     found = [str(problem) for problem in problems(read(home.tasks, home.tasks).tasks)]
     assert all(line.startswith(file) for line in found)
     return [line.removeprefix(file) for line in found]
@@ -32,20 +32,20 @@ def said(home: Project, more: str) -> list[str]:
         (
             '[environment]\ncpus = "many"\nmemory_mb = "2 GB"\n',
             [
-                "[environment].cpus: 'many' is no whole number",
-                "[environment].memory_mb: '2 GB' is no whole number",
+                "6: [environment].cpus: 'many' is no whole number",
+                "7: [environment].memory_mb: '2 GB' is no whole number",
             ],
         ),
         (
             '[verifier]\nenvironment_mode = "seperate"\n',
-            ["[verifier].environment_mode: 'seperate' is not one of 'shared', 'separate'"],
+            ["6: [verifier].environment_mode: 'seperate' is not one of 'shared', 'separate'"],
         ),
         (
             '[environment]\nmemory = "2Q"\n',
-            ["environment: invalid size format: 2Q. Expected format like '1G', '512M', etc"],
+            ["5: environment: invalid size format: 2Q. Expected format like '1G', '512M', etc"],
         ),
-        ("[[steps]]\nname = 3\n", ["steps[0].name: 3 is no text"]),
-        ("[environment.healthcheck]\nretries = 1\n", ["[environment.healthcheck].command: is missing"]),
+        ("[[steps]]\nname = 3\n", ["6: steps[0].name: 3 is no text"]),
+        ("[environment.healthcheck]\nretries = 1\n", ["5: [environment.healthcheck].command: is missing"]),
     ],
 )
 def test_a_fault_has_its_file_and_field(home: Project, more: str, lines: list[str]) -> None:
@@ -83,6 +83,6 @@ def test_a_verifier_may_bring_its_own_image(home: Project, name: str) -> None:
 def test_a_run_checks_what_is_selected_before_anything_starts(home: Project) -> None:
     home.task("a")
     home.task("b", more='[environment]\ncpus = "many"\n')
-    with pytest.raises(InvalidInput, match=r"b/task\.toml: \[environment\]\.cpus: 'many' is no whole number"):
+    with pytest.raises(InvalidInput, match=r"b/task\.toml:6: \[environment\]\.cpus: 'many' is no whole number"):
         home.plan(dry_run=False)
     assert home.plan(include=("b",)).jobs, "a dry run leaves it to the run"

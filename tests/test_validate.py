@@ -58,7 +58,7 @@ def test_faults_of_every_kind_and_task_are_said_at_once(home: Project) -> None:
         "d",
         "d",
     ]
-    assert said[0].startswith("a/task.toml: [environment].cpus: 'many' is no whole number")
+    assert said[0].startswith("a/task.toml:6: [environment].cpus: 'many' is no whole number")
     assert said[1].startswith("a/task.toml: unknown field 'agent.timeout_secs'; remove or correct it")
     assert said[3] == "b: has 1 rehearsal/wrong-*.yaml; 2 at least show what is not rewarded"
     assert said[5] == "d: has no tests/judge.py, so that the host could not judge its evidence again"

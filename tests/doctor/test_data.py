@@ -21,7 +21,7 @@ def test_a_sound_dataset_is_counted_and_one_with_faults_points_to_all_of_them(ma
     home.task("c", more="[agent]\ntimeout_sec = -1\n")
     found = data.tasks(make())
     assert (found.state, found.fix) == ("fail", f"`inv validate --path {home.tasks}` names all faults")
-    assert "c/task.toml: [agent].timeout_sec: -1 is no number of seconds above 0 (and 1 more)" in found.detail
+    assert "c/task.toml:6: [agent].timeout_sec: -1 is no number of seconds above 0 (and 1 more)" in found.detail
 
 
 def test_what_a_person_names_and_is_not_there_is_their_mistake_not_the_machines(home: Project) -> None:
