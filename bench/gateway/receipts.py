@@ -150,7 +150,7 @@ class Journal:
         try:
             await asyncio.to_thread(os.fsync, self._file.fileno())
         except OSError as error:
-            self._broken = error
+            self._broken = self._broken or error
         self._syncing = None
         if self._is_dirty and self._planned is None:
             self._planned = self._loop.call_later(SYNC_EVERY_S, self._sync)

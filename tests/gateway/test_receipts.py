@@ -116,6 +116,8 @@ async def test_a_full_disk_is_told_to_every_call() -> None:
     for _ in range(2):
         with pytest.raises(OSError, match="No space left"):
             journal.write(made("ok", 1, 1))
+    with pytest.raises(OSError, match="No space left"):
+        await journal.synced()
     await journal.close()
 
 
