@@ -100,6 +100,18 @@ def record(call: Call, ended: Ended) -> None:
         raise _failed(call, f"the cassette can't be written: {error.strerror}") from error
 
 
+def withdraw(call: Call) -> None:
+    """Put a call on the cassette that was not made again after an attempt that failed: it has no answer.
+
+    Raises ReceiptsFailed where it can't be.
+    """
+    try:
+        if call.take is not None:
+            call.take.cut()
+    except OSError as error:
+        raise _failed(call, f"the cassette can't be written: {error.strerror}") from error
+
+
 def _book(call: Call, ended: Ended, charge: Amount, cost: int | None, *, unbounded: bool = False) -> None:
     """Write the receipt and count it. Raises ReceiptsFailed where it can't be written: then no answer goes out."""
     receipt = _receipt(call, ended, charge, cost, unbounded=unbounded)

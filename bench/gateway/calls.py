@@ -42,6 +42,7 @@ async def make(call: Call, request: Request, outgoing: Outgoing, client: aiohttp
         raise
     except Refused as refused:
         booking.refuse(call, refused)
+        booking.withdraw(call)
         raise
     finally:
         principal.open.discard(under_way)
@@ -63,8 +64,6 @@ async def _attempts(
     call: Call, under_way: OpenCall, request: Request, outgoing: Outgoing, client: aiohttp.ClientSession, sink: Sink
 ) -> Ended:
     """How the last attempt ended."""
-    if call.principal.tape is not None:
-        call.take = call.principal.tape.asked(request.body)
     while True:
         ended = await _attempt(call, under_way, request, outgoing, client, sink)
         if not call.attempt.again:
@@ -85,6 +84,9 @@ async def _attempt(
     if sink.is_gone:
         principal.job.settle(reservation, Amount())
         raise Refused(499, "gone", "the client left while its call waited")
+    if call.take is None and principal.tape is not None:
+        # Only what goes out is on the cassette: a replay refuses the others by itself.
+        call.take = principal.tape.asked(request.body)
     attempt.sent_at = time.monotonic()
     if principal.player is not None:
         ended = await attempts.play(principal.player, call.wire, request)

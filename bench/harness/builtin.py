@@ -72,6 +72,9 @@ class BuiltinAgent:
         self._mind, self._toolbox, self._inbox = mind, toolbox, inbox
         self._directory, self._conduct, self._on_tokens = directory, conduct, on_tokens
         self._conversation: list[Item] = []
+        self._halting = False
+        self.is_thinking = False
+        """Whether a call of its model is under way."""
         schemas = [{"name": t.name, "text": t.description, "schema": t.parameters} for t in mind.tools]
         self._fixed_chars = len(mind.system) + len(json.dumps(schemas))
 
@@ -81,12 +84,16 @@ class BuiltinAgent:
         A cap of its own that refuses a call ends its turn. Raises TeamEnded, ModelFailed, GatewayUnreachable and
         RelayGone.
         """
-        self._toolbox.done = False
-        while not self._toolbox.done:
+        self._toolbox.done = self._halting = False
+        while not self._toolbox.done and not self._halting:
             batch = await self._inbox.batch()
             self._conduct.begin_turn(self.name)
             await self._turn(prompt.mentions(batch, self._directory) or prompt.NUDGE)
             self._conduct.end_turn(self.name)
+
+    def halt(self) -> None:
+        """Go no further than to the end of a model call that is under way: what it says is heard, and not done."""
+        self._halting = True
 
     @property
     def has_said_done(self) -> bool:
@@ -96,14 +103,12 @@ class BuiltinAgent:
     async def _turn(self, told: str) -> None:
         self._conversation.append(Said(told))
         self.steps.append(Step(_now(), told))
-        while True:
+        while not self._halting:
             self._make_room()
             self._conduct.call(self.name)
             at = _now()
             try:
-                reply = await self._mind.model.complete(
-                    system=self._mind.system, conversation=self._conversation, tools=self._mind.tools
-                )
+                reply = await self._think()
             except ModelFailed as error:
                 if error.refusal != OWN_CAP:
                     raise
@@ -119,6 +124,15 @@ class BuiltinAgent:
             # A model whose answers take no time must not keep the others from being heard.
             await asyncio.sleep(0)
 
+    async def _think(self) -> Reply:
+        self.is_thinking = True
+        try:
+            return await self._mind.model.complete(
+                system=self._mind.system, conversation=self._conversation, tools=self._mind.tools
+            )
+        finally:
+            self.is_thinking = False
+
     async def _carry_out(self, at: str, reply: Reply) -> list[Result]:
         """Results of all calls, in their order. What was done stays known when the work is ended meanwhile.
 
@@ -126,7 +140,7 @@ class BuiltinAgent:
         """
         results: list[Result] = []
         try:
-            for call in reply.calls:
+            for call in () if self._halting else reply.calls:
                 results.append(await self._toolbox.call(call))
         finally:
             unfinished = [Result(call.id, UNFINISHED, is_error=True) for call in reply.calls[len(results) :]]

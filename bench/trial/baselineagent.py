@@ -33,7 +33,7 @@ from bench.gateway.client import GatewayError
 from bench.gateway.protocol import AgentUsage, Grant, Issue, Notice
 from bench.trial import closing, journal, provisioner, reach, steps, taskfile
 from bench.trial import session as sessions
-from bench.trial.deadline import WIND_DOWN_S, Deadline, WorkLimit, task_timeout_s, work_limit
+from bench.trial.deadline import CALL_GRACE_S, WIND_DOWN_S, Deadline, WorkLimit, task_timeout_s, work_limit
 from bench.trial.ends import End, fault, of_error, of_notice
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
@@ -42,9 +42,6 @@ from bench.trial.timings import Timings
 
 KEY = "BUZZBENCH_GATEWAY_TOKEN"
 """The variable that Harbor is told to take the key from; it is in no process but in what Harbor makes of it."""
-
-GRACE_S = 2.0
-"""For model calls under way at the end, as a team has it."""
 
 NOTICE_S = 0.5
 """An agent that gives up on a refusal may be quicker than the gateway's notice of it."""
@@ -223,9 +220,9 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         assert session is not None
         try:
             if is_last:
-                self._used = await session.lease.revoke(self._trial, grace_s=GRACE_S)
+                self._used = await session.lease.revoke(self._trial, grace_s=CALL_GRACE_S)
             else:
-                self._used = await session.lease.rest(self._trial, grace_s=GRACE_S, cut=True)
+                self._used = await session.lease.rest(self._trial, grace_s=CALL_GRACE_S, cut=True)
         except GatewayError as error:
             self.logger.warning("usage of %s is unknown: %s", self._trial, error)
             return 0

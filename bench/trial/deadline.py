@@ -22,6 +22,9 @@ WIND_DOWN_S = 3.0
 EVIDENCE_S = 5.0
 """To query, verify and upload the evidence, and to write the trajectory."""
 
+CALL_GRACE_S = 2.0
+"""Of the wind-down, for model calls under way: one that is cut has an unknown cost, and then so has the trial."""
+
 RESERVE_S = WIND_DOWN_S + EVIDENCE_S
 
 

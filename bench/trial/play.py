@@ -19,7 +19,7 @@ from bench.gateway.client import GatewayError
 from bench.gateway.protocol import AgentUsage, Notice
 from bench.harness.models import OWN_CAP
 from bench.trial import export, handles, teams
-from bench.trial.deadline import EVIDENCE_S, Deadline, WorkLimit
+from bench.trial.deadline import CALL_GRACE_S, EVIDENCE_S, Deadline, WorkLimit
 from bench.trial.ends import End, fault, of_error
 from bench.trial.evidence import Part
 from bench.trial.provision import Cast, Room, collect, provisioned, strangers
@@ -34,9 +34,6 @@ from bench.useranswers import Answer
 
 CANCEL_S = 4.0
 """What a cancelled trial may take to leave its evidence: Harbor waits without a limit (HARBOR.md section 9)."""
-
-CALL_GRACE_S = 2.0
-"""For model calls under way at the end: one that is cut has an unknown cost, and then so has the trial."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
 from bench.channel import RelayClient
 from bench.gateway.protocol import Grant, Notice
@@ -18,7 +18,7 @@ from bench.harness.tools import Place, Toolbox
 from bench.nostr import Event
 from bench.trial import work
 from bench.trial.caps import Caps
-from bench.trial.deadline import WIND_DOWN_S, Deadline
+from bench.trial.deadline import CALL_GRACE_S, WIND_DOWN_S, Deadline
 from bench.trial.ends import End, fault
 from bench.trial.meter import Meter
 from bench.trial.provision import USER, Room, Seat
@@ -115,15 +115,18 @@ class Team:
 
     async def stop(self) -> None:
         """Cancel every agent, with the command that it may have running."""
-        saying = [task for task, name in self._running.items() if self.agents[name].has_said_done]
+        await self._cancel(self._running)
+
+    async def _cancel(self, tasks: Collection[asyncio.Task[None]]) -> None:
+        saying = [task for task in tasks if self.agents[self._running[task]].has_said_done]
         if saying:
             # It is heard sooner by push than its own call of `done` returns.
             await asyncio.wait(saying, timeout=LAST_WORD_S)
-        for task in self._running:
+        for task in tasks:
             task.cancel()
-        if not self._running:
+        if not tasks:
             return
-        _, late = await asyncio.wait(self._running, timeout=WIND_DOWN_S)
+        _, late = await asyncio.wait(tasks, timeout=WIND_DOWN_S)
         for task in late:
             self._stage.logger.warning("%s did not stop within %g s", self._running[task], WIND_DOWN_S)
 
@@ -131,8 +134,21 @@ class Team:
     """Whoever is cancelled listens to no answer any more."""
 
     async def pause(self) -> None:
-        """Cancel every agent. Their conversations stay, and the mentions that wait for them."""
-        await self.stop()
+        """Stop every agent. Their conversations stay, and the mentions that wait for them.
+
+        A model call that is under way may end: what it says is in the conversation, as it is in the receipts. Or a
+        recording could not tell on which side of the step's end an answer was.
+        """
+        thinking = [task for task, name in self._running.items() if self.agents[name].is_thinking]
+        for agent in self.agents.values():
+            agent.halt()
+        await self._cancel(self._running.keys() - thinking)
+        if thinking:
+            await asyncio.wait(thinking, timeout=CALL_GRACE_S)
+        await self._cancel(thinking)
+        for task in self._running:
+            # How an agent has ended meanwhile is of no interest any more; but it has to be asked.
+            _ = task.done() and not task.cancelled() and task.exception()
         self._running.clear()
 
     async def go_on(self, meter: Meter, post: Callable[[], Awaitable[None]]) -> None:

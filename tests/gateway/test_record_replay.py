@@ -448,3 +448,32 @@ async def test_a_job_that_goes_on_is_recorded_on_the_same_cassette(studio: Studi
     found = cassette.read(studio.tape)
     texts = [call.request["messages"][0]["content"][0]["text"] for call in found.calls]
     assert (texts, found.attempts) == (["go 2", "go 3"], {"buzz/hello": 2})
+
+
+async def test_a_call_whose_client_left_between_two_steps_leaves_no_hole_in_the_cassette(studio: Studio) -> None:
+    async with studio.recording() as job:
+        run = Run(job)
+        await run.ask("worker-1", "one")
+        await job.lease.rest(run.trial, grace_s=0, cut=True)
+        leaving = asyncio.create_task(job.call(run.grants["worker-1"]))
+        await job.call(await job.issue("orch", trial="other", context=context()))
+        leaving.cancel()
+        await asyncio.wait({leaving})
+        await job.lease.step(run.trial, "two")
+        await run.ask("worker-1", "two")
+        await run.end()
+    numbers = [c.address.number for c in cassette.read(studio.tape).calls if c.address.agent == "worker-1"]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_a_call_that_a_budget_refuses_is_not_on_the_cassette_and_is_refused_again(studio: Studio) -> None:
+    async with studio.recording() as job:
+        run = Run(job)
+        assert (await run.ask("worker-1", "one", trial_limits=Limits(calls=1))).status == 200
+        assert (await run.ask("worker-1", "two")).status == 402
+        await run.end()
+    assert len(cassette.read(studio.tape).calls) == 1
+    async with studio.replaying() as job:
+        again = Run(job)
+        assert (await again.ask("worker-1", "one", trial_limits=Limits(calls=1))).status == 200
+        assert (await again.ask("worker-1", "two")).status == 402

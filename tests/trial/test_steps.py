@@ -228,6 +228,48 @@ async def test_a_conversation_goes_on_whole(bench: Any, tmp_path: Path, monkeypa
     assert "which word was it?" in asked
 
 
+async def test_an_answer_that_was_under_way_at_a_steps_end_is_heard_and_not_acted_on(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_MODEL_KEY", "sk-test")
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def before(call: Asked) -> None:
+        """The worker's first answer takes longer than the lead's, with which the step ends."""
+        if call.model == "help" and call.number == 0:
+            asked.set()
+            await answered.wait()
+            await asyncio.sleep(0.5)
+        elif call.model == "lead" and call.results:
+            await asked.wait()
+            answered.set()
+
+    def answer(call: Asked) -> Blocks:
+        if call.model == "help":
+            late = [text("late words"), use("shell", command="touch acted")]
+            return late if call.number == 0 else [use("send_message", mention=["orch"], text="REPORT")]
+        if call.results or "REPORT" in call.text:
+            return [use("done", text=f"number {call.number}")]
+        return [use("send_message", mention=["worker"], text=f"work {call.number}")]
+
+    histories: list[str] = []
+
+    class Remembering(Upstream):
+        async def handle(self, request: Any) -> Any:
+            body = await request.json()
+            if body["model"] == "help":
+                histories.append(json.dumps(body["messages"]))
+            return await super().handle(request)
+
+    async with serving(Remembering(answer, before=before), tmp_path, workers=1) as terms:
+        trial = bench.trial(in_steps(bench, "under-way"), **terms)
+        draft, change = await play(trial, "first", "second")
+    assert (draft["ended"], change["ended"]) == ("done", "done")
+    assert "late words" in histories[1]
+    assert "the work was ended before this was done" in histories[1]
+    assert not (trial.workspace.root / "acted").exists()
+
+
 async def test_a_budget_is_one_for_all_steps(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_MODEL_KEY", "sk-test")
     upstream = Upstream(lambda asked: [use("done", text="x")])
