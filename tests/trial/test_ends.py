@@ -146,7 +146,12 @@ async def test_a_teams_own_budget_ends_its_work_and_is_judged(bench: Any, tmp_pa
     assert trial.facts["agents"]["orch"]["calls"] == 3
 
 
-async def test_an_agents_own_cap_ends_its_turn_and_the_others_go_on_and_know(bench: Any, tmp_path: Path) -> None:
+async def test_an_agents_own_cap_ends_its_turn_and_the_others_go_on_and_know(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("bench.trial.notes._listener", said.append)
+
     def answer(asked: Asked) -> Blocks:
         if asked.model == "help":
             return [use("shell", command="true")]
@@ -161,6 +166,8 @@ async def test_an_agents_own_cap_ends_its_turn_and_the_others_go_on_and_know(ben
     assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["agent_budget"])
     assert [a.model for a in upstream.asked].count("help") == 2
     reason = "the agent worker has a cap of 2 calls: 2 calls spent"
+    (line,) = [line for line in said if line.endswith("; its turn has ended, the others go on")]
+    assert line.startswith(f"{trial.directory.name}: {reason}")
     counted = {name: (used["calls"], used["capped_calls"]) for name, used in trial.facts["agents"].items()}
     assert (counted["worker"], counted["orch"][1]) == ((2, 1), 0)
     (told,) = [m for m in trial.evidence["messages"] if m["text"].startswith("[Notice]")]
