@@ -318,6 +318,22 @@ async def test_an_agents_own_cap_is_told_to_the_others_who_go_on(
     assert told.startswith("[Notice] worker can't go on: the agent worker has a cap of 2 calls")
 
 
+@pytest.mark.slow
+async def test_an_orchestrators_own_cap_ends_the_trial_however_often_its_turn_is_tried_again(
+    real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.trial.realteam.QUIET_S", 7.0)  # longer than the first pause between two tries
+    monkeypatch.setenv("TEST_MODEL_KEY", "k")
+    upstream = Upstream(lambda asked: [use(SHELL, command="true")])
+    async with serving(upstream, tmp_path, workers=0, caps={"orch": "max_calls: 2"}, harness="buzz-agent") as terms:
+        trial = await real.trial(real.bench.task("lead-capped"), **terms)
+        await trial.run()
+    assert (trial.facts["ended"], len(upstream.asked)) == ("budget", 2)
+    assert trial.facts["agents"]["orch"]["capped_calls"] > 1, "it was tried again, and that was no sign of life"
+    assert {"budget", "agent_budget"} <= set(trial.facts["labels"])
+    assert trial.facts["reason"].startswith("Buzzbench budget: the agent orch has a cap of 2 calls: 2 calls spent")
+
+
 async def test_an_orchestrator_that_is_killed_ends_the_trial_with_a_label(
     real: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
