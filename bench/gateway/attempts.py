@@ -22,7 +22,7 @@ from bench.gateway.receipts import Outcome
 from bench.gateway.refusals import Refused
 from bench.gateway.replayer import Miss, NotPlayed, Part
 from bench.gateway.sink import ClientGone, Sink
-from bench.gateway.take import Take
+from bench.gateway.tape import Take
 from bench.gateway.trouble import Trouble
 from bench.gateway.upstream import Answer, Opening, Outgoing, UpstreamFailed
 from bench.gateway.wire import Request, Wire

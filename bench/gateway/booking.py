@@ -17,7 +17,7 @@ from bench.prices import NONE_USED, bound_usd_micros, cost_usd_micros
 
 if TYPE_CHECKING:
     from bench.gateway.jobs import Principal
-    from bench.gateway.take import Take
+    from bench.gateway.tape import Take
     from bench.gateway.wire import Request, Wire
 
 

@@ -16,12 +16,13 @@ from typing import Any
 import aiohttp
 
 from bench.gateway import attempts, booking
+from bench.gateway.allowed import check_alive, check_awake
 from bench.gateway.attempts import Attempt, Ended
 from bench.gateway.booking import Call
 from bench.gateway.jobs import Cut, OpenCall, Principal
 from bench.gateway.ledger import Amount, Refusal, Reservation, Scope
 from bench.gateway.protocol import FaultKind
-from bench.gateway.refusals import ReceiptsFailed, Refused, check_alive, check_awake
+from bench.gateway.refusals import ReceiptsFailed, Refused
 from bench.gateway.sink import Sink
 from bench.gateway.upstream import Outgoing
 from bench.gateway.wire import Request

@@ -16,10 +16,11 @@ from bench.gateway.ledger import Amount, Ledger, Reservation
 from bench.gateway.player import Player
 from bench.gateway.protocol import AgentUsage, Endpoint, FaultKind, Issue, JobNotice, Notice, Registration
 from bench.gateway.receipts import Journal, Receipt, charged
-from bench.gateway.recorder import Recorder, Tape
+from bench.gateway.recorder import Recorder
 from bench.gateway.replayer import Part, Replay
 from bench.gateway.script import read_script
 from bench.gateway.standing import Standing
+from bench.gateway.tape import Tape
 from bench.prices import every_rate
 from bench.secretforms import TOKEN_PREFIX
 

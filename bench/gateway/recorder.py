@@ -6,26 +6,17 @@ A line is written when a call ends, so that what a killed gateway leaves is a ca
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import orjson
 
 from bench.files import write_atomically
-from bench.gateway import cassette, streams, upkeep
-from bench.gateway.cassette import Address, Answer, Header, Timing
-from bench.gateway.listener import Listener
-from bench.gateway.normalise import Names, mapped
+from bench.gateway import cassette, upkeep
+from bench.gateway.cassette import Address, Header
+from bench.gateway.normalise import Names
 from bench.gateway.protocol import Issue
 from bench.gateway.redaction import Redaction
-from bench.gateway.take import Take, ms
-
-KEPT_HEADERS = ("content-type", "retry-after")
-"""What a client may act on; others tell of the upstream's day."""
+from bench.gateway.tape import Run, Tape
 
 log = logging.getLogger(__name__)
 
@@ -58,33 +49,13 @@ def names_of(issue: Issue) -> Names:
     return Names({context.channel: "channel", **{key: f"key {name}" for name, key in context.members.items()}})
 
 
-@dataclass
-class _Run:
-    """One run of a trial: numbers what happens in it. `began` is when its first call came (monotonic seconds)."""
-
-    trial: str
-    began: float | None = None
-    events: int = 0
-    tapes: dict[str, Tape] = field(default_factory=dict)
-
-    def event(self) -> int:
-        self.events += 1
-        return self.events
-
-    def ms(self, at: float) -> float:
-        """Milliseconds since the first call."""
-        if self.began is None:
-            self.began = at
-        return ms(at - self.began)
-
-
 class Recorder:
     """The cassette of one job, as it grows."""
 
     def __init__(self, path: Path, secrets: Iterable[str], attempts: Attempts) -> None:
         self._path, self._secrets, self._attempts = path, tuple(secrets), attempts
         self._file = path.open("ab", buffering=0)
-        self._runs: dict[tuple[str, str], _Run] = {}
+        self._runs: dict[tuple[str, str], Run] = {}
 
     @classmethod
     def begin(cls, path: Path, header: Header, secrets: Iterable[str]) -> Recorder:
@@ -101,7 +72,7 @@ class Recorder:
 
     def tape(self, issue: Issue, token: str) -> Tape:
         """Where the calls of an agent that gets a token go; one that gets another goes on where it was."""
-        run = self._runs.setdefault(run_of(issue), _Run(issue.trial))
+        run = self._runs.setdefault(run_of(issue), Run(issue.trial))
         if issue.agent not in run.tapes:
             attempt = self._attempts.number(issue.task, *run_of(issue))
             redact = Redaction(self._secrets)
@@ -123,57 +94,3 @@ class Recorder:
         view = memoryview(lines)
         while view:
             view = view[self._file.write(view) :]
-
-
-class Tape:
-    """Records one agent of one trial."""
-
-    def __init__(
-        self, agent: Address, run: _Run, names: Names, redact: Redaction, write: Callable[[bytes], None]
-    ) -> None:
-        self.redact = redact
-        self._agent, self._run, self._names, self._write = agent, run, names, write
-        self._listener = Listener(names, redact)
-        self._before: dict[str, Any] | None = None
-        self._number = 0
-
-    def asked(self, body: Mapping[str, Any]) -> Take:
-        """A call begins."""
-        self._number += 1
-        at, request = time.monotonic(), self._listener.listen(body)
-        address = Address(self._agent.task, self._agent.attempt, self._agent.agent, self._number)
-        timing = Timing(self.event(), trial=self._run.trial, asked_ms=self._run.ms(at))
-        take = Take(self, address, cassette.difference(self._before, request), timing, at)
-        self._before = request
-        return take
-
-    def event(self) -> int:
-        """The number of what happens now in the trial."""
-        return self._run.event()
-
-    def write(self, take: Take, answer: Answer | None, timing: Timing) -> None:
-        """Write a call's lines. Raises OSError."""
-        self._write(cassette.call_line(take.address, take.new, answer) + cassette.time_line(take.address, timing))
-
-    def named(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
-        """An upstream's answer with names."""
-        kept, text = _kept(headers), body.decode(errors="replace")
-        try:
-            parsed = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return Answer(status, kept, text=self._text(text))
-        return Answer(status, kept, json=mapped(parsed, self._text, self._names.reference_shown))
-
-    def named_stream(self, status: int, headers: Mapping[str, str], text: str) -> Answer:
-        """A streamed answer with names."""
-        return Answer(status, _kept(headers), chunks=streams.named(text, self._pieces, self._names.reference_shown))
-
-    def _text(self, text: str) -> str:
-        return self._pieces([text])[0]
-
-    def _pieces(self, pieces: Sequence[str]) -> list[str]:
-        return self._names.said_in_pieces(self.redact.in_pieces(pieces))
-
-
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: headers[name] for name in KEPT_HEADERS if name in headers}

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bench.gateway import booking, calls, refusals
+from bench.gateway import allowed, booking, calls
 from bench.gateway.booking import Call
 from bench.gateway.dialects import WIRES, BadRequest, Request, Wire, read_request
 from bench.gateway.jobs import Principal, Registry
@@ -120,9 +120,9 @@ async def _call(
     try:
         body = await _body(request)
         call.request_sha256 = hashlib.sha256(body).hexdigest()
-        refusals.check_alive(principal)
+        allowed.check_alive(principal)
         parsed = call.request = _read(wire, body)
-        refusals.check(principal, wire, parsed)
+        allowed.check(principal, wire, parsed)
     except Refused as refused:
         booking.refuse(call, refused)
         raise

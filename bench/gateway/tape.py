@@ -1,20 +1,25 @@
-"""One call while it is being recorded: what came of it, and when."""
+"""What is recorded of one agent of a trial: each call, what came of it, and when."""
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bench.gateway import streams
+import orjson
+
+from bench.gateway import cassette, streams
 from bench.gateway.cassette import Address, Answer, Timing
+from bench.gateway.listener import Listener
+from bench.gateway.normalise import Names, mapped
+from bench.gateway.redaction import Redaction
 from bench.gateway.upstream import Answer as Given
 from bench.gateway.upstream import UpstreamFailed
 
-if TYPE_CHECKING:
-    from bench.gateway.recorder import Tape
+KEPT_HEADERS = ("content-type", "retry-after")
+"""What a client may act on; others tell of the upstream's day."""
 
 
 @dataclass
@@ -102,6 +107,80 @@ class Heard:
         for event in events:
             at += len(event.encode())
             yield self.at_ms[min(bisect_left(ends, at), len(ends) - 1)]
+
+
+@dataclass
+class Run:
+    """One run of a trial: numbers what happens in it. `began` is when its first call came (monotonic seconds)."""
+
+    trial: str
+    began: float | None = None
+    events: int = 0
+    tapes: dict[str, Tape] = field(default_factory=dict)
+
+    def event(self) -> int:
+        self.events += 1
+        return self.events
+
+    def ms(self, at: float) -> float:
+        """Milliseconds since the first call."""
+        if self.began is None:
+            self.began = at
+        return ms(at - self.began)
+
+
+class Tape:
+    """Records one agent of one trial."""
+
+    def __init__(
+        self, agent: Address, run: Run, names: Names, redact: Redaction, write: Callable[[bytes], None]
+    ) -> None:
+        self.redact = redact
+        self._agent, self._run, self._names, self._write = agent, run, names, write
+        self._listener = Listener(names, redact)
+        self._before: dict[str, Any] | None = None
+        self._number = 0
+
+    def asked(self, body: Mapping[str, Any]) -> Take:
+        """A call begins."""
+        self._number += 1
+        at, request = time.monotonic(), self._listener.listen(body)
+        address = Address(self._agent.task, self._agent.attempt, self._agent.agent, self._number)
+        timing = Timing(self.event(), trial=self._run.trial, asked_ms=self._run.ms(at))
+        take = Take(self, address, cassette.difference(self._before, request), timing, at)
+        self._before = request
+        return take
+
+    def event(self) -> int:
+        """The number of what happens now in the trial."""
+        return self._run.event()
+
+    def write(self, take: Take, answer: Answer | None, timing: Timing) -> None:
+        """Write a call's lines. Raises OSError."""
+        self._write(cassette.call_line(take.address, take.new, answer) + cassette.time_line(take.address, timing))
+
+    def named(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+        """An upstream's answer with names."""
+        kept, text = _kept(headers), body.decode(errors="replace")
+        try:
+            parsed = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return Answer(status, kept, text=self._text(text))
+        return Answer(status, kept, json=mapped(parsed, self._text, self._names.reference_shown))
+
+    def named_stream(self, status: int, headers: Mapping[str, str], text: str) -> Answer:
+        """A streamed answer with names."""
+        return Answer(status, _kept(headers), chunks=streams.named(text, self._pieces, self._names.reference_shown))
+
+    def _text(self, text: str) -> str:
+        return self._pieces([text])[0]
+
+    def _pieces(self, pieces: Sequence[str]) -> list[str]:
+        return self._names.said_in_pieces(self.redact.in_pieces(pieces))
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in KEPT_HEADERS if name in headers}
 
 
 def ms(seconds: float) -> float:
