@@ -58,6 +58,7 @@ is_up() {
 start() {
     is_up && return
     # What an engine that was killed has left would be in the way of this one.
+    rm -f "$home/kept"
     [ ! -e "$home/before.rules" ] || clean
     cat /proc/sys/net/ipv4/ip_forward > "$home/before.forward"
     iptables-save > "$home/before.rules"
@@ -88,7 +89,8 @@ stop() {
 # End what is left of the engine, whatever state it is in.
 clean() {
     local pid
-    if pid=$(cat "$home/pid" 2> /dev/null) && kill "$pid" 2> /dev/null; then
+    # The number may be another process's by now.
+    if pid=$(cat "$home/pid" 2> /dev/null) && grep -qsx dockerd "/proc/$pid/comm" && kill "$pid"; then
         for _ in $(seq 300); do
             kill -0 "$pid" 2> /dev/null || break
             sleep 0.1
@@ -142,8 +144,8 @@ case ${1:-} in
     start)
         install
         mkdir -p "$home"
-        touch "$home/kept"
         start
+        touch "$home/kept"
         echo "export DOCKER_HOST=$DOCKER_HOST"
         ;;
     stop)
