@@ -7,7 +7,7 @@ import subprocess
 
 from bench.errors import InvalidInput
 from bench.settings import Settings
-from bench.stack import compose, paths
+from bench.stack import compose, kinds, paths
 from bench.stack.project import kept
 
 ON_HOST = ("postgres", "relay", "gateway")
@@ -17,7 +17,7 @@ ON_HOST = ("postgres", "relay", "gateway")
 def logs(settings: Settings, service: str, *, lines: int, follow: bool) -> None:
     """Print the last lines of one service, or of all; with `follow` what comes after as well. Raises InvalidInput."""
     known = kept(settings.state_dir)
-    in_docker = known is not None and compose.has_containers(settings)
+    in_docker = kinds.is_in_docker(settings)
     names = (*compose.SHOWN, "gateway") if in_docker else ON_HOST
     if service and service not in names:
         raise InvalidInput.of("--service", f"there is no {service!r} in this stack", f"it has {', '.join(names)}")

@@ -71,8 +71,10 @@ def down(settings: Settings) -> bool:
         return False
     with changing(settings.state_dir):
         refuse_while_running(settings.state_dir, "inv down")
+        # Asked before anything is stopped: without an engine the stack is left as it is.
+        ours = bool(containers(known.name)) and anothers(known.name, settings.state_dir) is None
         ran = services.gateway(settings).stop()
-        if containers(known.name) and anothers(known.name, settings.state_dir) is None:
+        if ours:
             remove(known.name)
             ran = True
         _forget(settings)

@@ -26,6 +26,10 @@ def down(settings: Settings) -> bool:
 
 def status(settings: Settings) -> StackStatus:
     """What runs now. Changes nothing."""
+    return compose.status(settings) if is_in_docker(settings) else embedded.status(settings)
+
+
+def is_in_docker(settings: Settings) -> bool:
+    """Whether the stack that there is, is the one in Docker, also where its engine is away."""
     known = address(settings.state_dir)
-    in_docker = known.kind == "compose" if known else compose.has_containers(settings)
-    return compose.status(settings) if in_docker else embedded.status(settings)
+    return known.kind == "compose" if known else compose.has_containers(settings)

@@ -288,6 +288,18 @@ def test_no_engine_is_one_line(project: DockerInstallation) -> None:
     assert "start Docker, or set DOCKER_HOST to an engine that runs" in done.stderr
 
 
+def test_without_its_engine_a_stack_is_left_as_it_is(running: DockerInstallation) -> None:
+    found = address(running.state_dir)
+    for command in (["status"], ["down"], ["up", "--stack", "compose", "--fresh"]):
+        done = running.inv(*command, DOCKER_HOST="unix:///nowhere/docker.sock", **running.with_stack)
+        assert done.returncode != 0
+        (line,) = [line for line in done.stderr.splitlines() if line.startswith("inv: ")]
+        assert "annot connect to the Docker daemon" in line or "does not answer" in line
+    assert "relay-1" in running.inv("logs").stdout
+    assert address(running.state_dir) == found
+    assert up(running) == found
+
+
 def test_no_plugin_and_an_old_one_are_one_line(project: DockerInstallation, tmp_path: Path) -> None:
     real = subprocess.run(["which", "docker"], capture_output=True, text=True, check=True).stdout.strip()
     path = f"{tmp_path}:{os.environ['PATH']}"
