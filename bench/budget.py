@@ -10,7 +10,7 @@ from bench.errors import Problem
 from bench.prices import USD_MICROS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from bench.faults import Faults
     from bench.options import Options
@@ -19,6 +19,7 @@ MOST = 999_999_999_999
 """Of micro-dollars, tokens or calls."""
 
 UNITS = ("usd_micros", "tokens", "calls")
+OPTIONS = ("--budget-usd", "--budget-tokens", "--budget-calls")
 
 
 def of_team(condition: Condition) -> Limits:
@@ -62,6 +63,22 @@ def caps_said(limits: Limits) -> str:
     """`$2.50, 2,000,000 tokens, any number of calls`."""
     money = "any cost" if limits.usd_micros is None else f"${limits.usd_micros / 1_000_000:,.2f}"
     return f"{money}, {_number(limits.tokens, 'tokens')}, {_number(limits.calls, 'calls')}"
+
+
+def left_nothing(budget: Limits, charged: Callable[[str], int | None]) -> Iterator[Problem]:
+    """The caps of a job of which nothing is left. `charged` says what counts against the cap of a unit, None where
+    that is unknown."""
+    for unit, option in zip(UNITS, OPTIONS, strict=True):
+        cap, used = getattr(budget, unit), charged(unit)
+        if cap is not None and used is not None and used >= cap:
+            what = f"{_amount(used, unit)} spent, and the cap is {_amount(cap, unit)}: no call would go out"
+            yield Problem(option, what, "raise it")
+
+
+def _amount(number: int, unit: str) -> str:
+    if unit == "usd_micros":
+        return f"${number / USD_MICROS:,.4f}"
+    return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}"
 
 
 def _number(cap: int | None, what: str) -> str:

@@ -5,7 +5,7 @@
     ├── MachineLacks (3)      the machine lacks something; the message holds the fix
     ├── BudgetReached (4)     a budget stopped the job
     ├── WaitRequired (75)     stopped to wait (a rate limit); resume later
-    └── Interrupted (130/143) stopped by a signal; resumable
+    └── Interrupted (128 + n)  stopped by signal n; resumable
 
 Each carries its exit code. `str(error)` is what is printed: one line a problem, each saying what is wrong, where,
 and what to do.
@@ -85,7 +85,7 @@ class WaitRequired(BuzzbenchError):
 
 
 class Interrupted(BuzzbenchError):
-    """A signal stopped the job: 130 for SIGINT, 143 for SIGTERM."""
+    """A signal stopped the job: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP, 131 for SIGQUIT."""
 
     def __init__(self, signal_number: int, what: str) -> None:
         super().__init__(what)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -23,6 +25,9 @@ DEFAULT_ATTEMPTS = 5
 """Of everything outside `buzz-dataset/` (SEED.md row C5)."""
 
 LAYER_ATTEMPTS = {"regression": 1, "workflow": 3}
+PROBE_BYTES = 65_536
+"""Less than any job writes."""
+OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT)
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 STAMP = "%Y%m%dT%H%M%SZ"
 
@@ -66,8 +71,8 @@ def make(
     if options.jobs_dir.exists() and not options.jobs_dir.is_dir():
         faults.append(Problem(shown(options.jobs_dir), "jobs are written into a directory, and this is a file"))
         return ()
-    if not options.dry_run and not _can_be_made(options.jobs_dir):
-        faults.append(Problem(shown(options.jobs_dir), "no jobs can be written here", "give another --jobs-dir"))
+    if not options.dry_run and (refused := _refused(options.jobs_dir)):
+        faults.append(refused)
     if selection is None:
         return ()
     tasks = selection.tasks
@@ -101,10 +106,22 @@ def make(
     )
 
 
-def _can_be_made(directory: Path) -> bool:
-    """Whether files can be made in the directory, or the directory itself where it isn't there yet."""
-    there = next(path for path in (directory.absolute(), *directory.absolute().parents) if path.exists())
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+def _refused(directory: Path) -> Problem | None:
+    """Why no job can be written in the directory, or where it would be made; None where one can.
+
+    It is tried, with a file that has no name: full disks, read-only mounts and /proc are not told otherwise.
+    """
+    there = next(path for path in (directory.absolute(), *directory.absolute().parents) if os.path.lexists(path))
+    try:
+        with tempfile.TemporaryFile(dir=there) as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        lacks = error.errno in OF_THE_MACHINE
+        fix = "make room, or give another --jobs-dir" if lacks else "give another --jobs-dir"
+        return Problem(shown(directory), f"no jobs can be written here: {error.strerror}", fix, lacks=lacks)
+    return None
 
 
 def _default_attempts(tasks: Sequence[Task]) -> int:
@@ -123,6 +140,6 @@ def _job_names(options: Options, condition: Condition | None, suffixes: Sequence
     while True:
         numbered = base if number == 1 else f"{base}-{number}"
         names = [numbered + suffix for suffix in suffixes]
-        if not any((options.jobs_dir / name).exists() for name in names):
+        if not any(os.path.lexists(options.jobs_dir / name) for name in names):
             return names
         number += 1

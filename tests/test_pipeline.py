@@ -150,7 +150,7 @@ def test_a_script_that_runs_out_is_unscored_and_the_verifier_does_not_run(
     assert not (installed.jobs_dir / "short" / trial["trial"] / "verifier" / "reward.txt").exists()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_stops_cleanly_and_keeps_what_was_scored(
     installed: Installation, number: signal.Signals, code: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -68,12 +69,13 @@ def is_done(plan: Plan) -> bool:
 
 def _look(plan: Plan, job: JobPlan) -> None:
     _existing[job.directory] = None
-    if job.directory.exists():
+    if os.path.lexists(job.directory):
         # Reading a job back needs much that a new one doesn't.
         from bench.run.claim import refuse_claimed
         from bench.run.existing import resume_of
 
-        refuse_claimed(job.directory)
+        if job.directory.is_dir():
+            refuse_claimed(job.directory)
         _existing[job.directory] = resume_of(plan, job)
 
 

@@ -32,7 +32,7 @@ def is_claimed(job_dir: Path) -> bool:
     """Whether a process works on the job now."""
     try:
         descriptor = os.open(job_dir, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         return not _lock(descriptor)

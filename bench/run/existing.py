@@ -7,11 +7,13 @@ only after it has removed directories; and it would begin anew where its configu
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import jsonfile, planrecord, records, resume
+from bench import budget, jsonfile, planrecord, records, resume
+from bench.condition import Limits
 from bench.errors import InvalidInput, Problem
 from bench.faults import shown
 from bench.planrecord import MERGE_INSTEAD
@@ -38,7 +40,7 @@ def resume_of(plan: Plan, job: JobPlan) -> Resume | None:
     found = resume.plan(records.read_job(job.directory))
     problems = [*_differences(plan, job)]
     if not problems and found.record.trials and not found.is_done:
-        problems = [*_damage(found.record), *_changed_tasks(job)]
+        problems = [*_damage(found.record), *_changed_tasks(job), *_spent(plan, job)]
     if problems:
         raise InvalidInput(problems)
     return found
@@ -46,7 +48,7 @@ def resume_of(plan: Plan, job: JobPlan) -> Resume | None:
 
 def is_free(directory: Path) -> bool:
     """Whether a job can begin here: there is nothing, or no more than a crash of the very beginning left."""
-    return not directory.exists() or (
+    return not os.path.lexists(directory) or (
         directory.is_dir() and all(path.name.startswith(f".{planrecord.FILE_NAME}") for path in directory.iterdir())
     )
 
@@ -80,6 +82,14 @@ def _changed_tasks(job: JobPlan) -> Iterator[Problem]:
         if then is not None and then != now:
             what = f"the files of {task.name} are not those that it began with ({then[:19]} then, {now[:19]} now)"
             yield Problem(shown(job.directory), what, SAME_INPUT)
+
+
+def _spent(plan: Plan, job: JobPlan) -> Iterator[Problem]:
+    """Caps that earlier runs have reached, by what the gateway charged: its account of a job goes on with it, too."""
+    from bench.spend.sums import Books
+
+    if plan.budget != Limits():
+        yield from budget.left_nothing(plan.budget, Books(job.directory).read().total.charged)
 
 
 def _digests(lock: Path) -> dict[str, str]:

@@ -23,11 +23,11 @@ def reserved(plan: Plan) -> Plan:
             for job in plan.jobs:
                 job.directory.mkdir(parents=True, exist_ok=plan.options.job_name is not None)
                 made.append(job.directory)
-        except FileExistsError:
-            for directory in made:
-                directory.rmdir()
-            plan = make(plan.options)
         except OSError as error:
+            if isinstance(error, FileExistsError) and plan.options.job_name is None and job.directory.is_dir():
+                for directory in made:
+                    directory.rmdir()
+                plan = make(plan.options)
+                continue
             raise BuzzbenchError(f"can't be made: {error.strerror}", where=str(job.directory)) from None
-        else:
-            return plan
+        return plan

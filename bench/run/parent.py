@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from bench.stack import StackAddress
 
 SECRETS = "provisioner.json"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Those that stop a job in order: of a person, of a supervisor, of a terminal that is closed."""
 STOP_GRACE_S = 30.0
 """How long a child that was told to stop may take before it is killed: its teardowns are bounded well below."""
 
@@ -210,18 +212,22 @@ def _send(pipe: IO[bytes], order: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _signals(child: subprocess.Popen[bytes], note: Callable[[str], None]) -> Iterator[list[int]]:
-    """While inside, the first SIGINT or SIGTERM asks the child to stop, the second kills it. Yields those received."""
+    """While inside, the first of `SIGNALS` asks the child to stop, the second kills it. Yields those received.
+
+    A hangup that is ignored stays so: `nohup` asks for that.
+    """
     received: list[int] = []
 
     def handle(number: int, _frame: object) -> None:
         received.append(number)
         if len(received) == 1:
-            note("stopping: trials under way are cancelled, results are kept (once more to kill)")
             child.terminate()
+            note("stopping: trials under way are cancelled, results are kept (once more to kill)")
         else:
             child.kill()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [n for n in SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
     try:
         yield received
     finally:

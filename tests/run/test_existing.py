@@ -13,6 +13,7 @@ from bench.errors import InvalidInput
 from bench.planned import Plan
 from bench.records import PLAN
 from bench.resume import Resume
+from bench.run.claim import is_claimed
 from bench.run.existing import resume_of
 from tests.pipeline import contents
 from tests.planning import Project, project
@@ -89,6 +90,20 @@ def test_a_directory_that_is_no_job_of_ours_is_left_alone(home: Project) -> None
     plan.jobs[0].directory.mkdir(parents=True)
     (plan.jobs[0].directory / "config.json").write_text("{}")
     assert refused(plan) == ["JOB: is there already, and no job of Buzzbench; choose another --job-name"]
+
+
+@pytest.mark.parametrize("target", [None, "nowhere", "mine"])
+def test_a_file_or_a_link_to_nowhere_in_the_jobs_place_is_no_job(home: Project, target: str | None) -> None:
+    plan = home.plan(job_name="mine", attempts=1)
+    place = plan.jobs[0].directory
+    place.parent.mkdir()
+    if target is None:
+        place.touch()
+        assert not is_claimed(place)
+    else:
+        place.symlink_to(target)
+    with pytest.raises(InvalidInput, match="is there already, and no job of Buzzbench"):
+        resume_of(plan, plan.jobs[0])
 
 
 @pytest.mark.parametrize(

@@ -44,3 +44,31 @@ def test_a_place_where_nothing_can_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("a file in the way")
     with pytest.raises(BuzzbenchError, match=r"can't be made: Not a directory"):
         reserved(plan)
+
+
+@pytest.mark.parametrize("name", [None, "mine"])
+def test_a_link_to_nowhere_in_place_of_the_jobs_directory_is_said(tmp_path: Path, name: str | None) -> None:
+    home = project(tmp_path)
+    home.task("alpha")
+    plan = home.plan(job_name=name)
+    (tmp_path / "jobs").symlink_to("nowhere")
+    with pytest.raises(BuzzbenchError, match=r"can't be made: File exists"):
+        reserved(plan)
+
+
+def test_a_link_to_nowhere_of_the_jobs_name_is_said(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("alpha")
+    plan = home.plan(job_name="mine")
+    (tmp_path / "jobs").mkdir()
+    plan.jobs[0].directory.symlink_to("nowhere")
+    with pytest.raises(BuzzbenchError, match=r"can't be made: File exists"):
+        reserved(plan)
+
+
+def test_a_plan_chooses_no_name_that_a_link_to_nowhere_has(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("alpha")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / home.plan().jobs[0].name).symlink_to("nowhere")
+    assert reserved(home.plan()).jobs[0].name == "lb-rehearsal-20260131T235959Z-2"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +73,32 @@ def test_a_child_that_ends_without_a_word_is_told_with_the_place_of_its_log(
     error = ended(tmp_path, monkeypatch, 7, {"event": "created", "trials": 1}, torn=torn)
     assert str(error) == f"Harbor's process ended with 7 before the job was done; see {tmp_path}/harbor.log"
     assert error.exit_code == 1
+
+
+@pytest.mark.parametrize("number", parent.SIGNALS)
+def test_each_signal_that_ends_a_command_stops_the_job_in_order(number: signal.Signals) -> None:
+    with _waiting_child() as child:
+        with parent._signals(child, lambda _: None) as received:
+            signal.raise_signal(number)
+        assert (received, child.wait(30)) == ([number], -signal.SIGTERM)
+
+
+def test_a_hangup_that_nohup_has_ignored_stops_nothing() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _waiting_child() as child, parent._signals(child, lambda _: None) as received:
+            signal.raise_signal(signal.SIGHUP)
+            assert (received, child.poll()) == ([], None)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@contextlib.contextmanager
+def _waiting_child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does nothing until it is ended."""
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()

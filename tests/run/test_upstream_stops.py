@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import costs, records
-from tests.pipeline import Installation, new_installation, remove
+from tests.pipeline import Installation, contents, new_installation, remove
 from tests.run.test_stops import Credit, task
 from tests.trial.upstream import Upstream, serving
 
@@ -50,8 +50,12 @@ async def test_a_jobs_cap_that_is_reached_leaves_the_rest_for_a_resume_with_a_hi
         assert first.stdout.splitlines()[-1].startswith(f"budget: {reason}")
         (unscored,) = [trial for trial in job.trials if not trial.is_scored]
         assert unscored.outcome.reason.startswith(f"job_budget: Buzzbench budget: {reason}")
-        again = await inv(installed, "--resume", "capped")
-        assert again.returncode == 4
+        before = contents(installed.jobs_dir)
+        for more in ((), ("--budget-calls", "4")):
+            again = await inv(installed, "--resume", "capped", *more)
+            assert again.returncode == 2
+            assert f"--budget-calls: 5 calls spent, and the cap is {more[-1] if more else 5} calls" in again.stderr
+        assert contents(installed.jobs_dir) == before
         done = await inv(installed, "--resume", "capped", "--budget-calls", "100")
         assert done.returncode == 0, done.stderr
         job = records.read_job(installed.jobs_dir / "capped")
