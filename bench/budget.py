@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench.condition import Condition, Limits
 from bench.errors import Problem
-from bench.prices import USD_MICROS
+from bench.prices import USD_MICROS, bound_usd_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,6 +63,26 @@ def caps_said(limits: Limits) -> str:
     """`$2.50, 2,000,000 tokens, any number of calls`."""
     money = "any cost" if limits.usd_micros is None else f"${limits.usd_micros / 1_000_000:,.2f}"
     return f"{money}, {_number(limits.tokens, 'tokens')}, {_number(limits.calls, 'calls')}"
+
+
+def too_small(condition: Condition, budget: Limits) -> Iterator[Problem]:
+    """The caps of a job that are below what the orchestrator's first answer alone may use: nobody would ever be asked.
+
+    The gateway reserves that much before it sends a call, and the prompt besides, which is only known then.
+    """
+    lead = next((agent for agent in condition.agents if agent.kind == "orchestrator"), None)
+    if lead is None or lead.max_output_tokens is None:
+        return
+    price = condition.prices[lead.model]
+    least = Limits(
+        bound_usd_micros(price, prompt_tokens=0, output_tokens=lead.max_output_tokens), lead.max_output_tokens
+    )
+    for unit, option in zip(UNITS, OPTIONS, strict=True):
+        cap, needed = getattr(budget, unit), getattr(least, unit)
+        if cap is not None and needed is not None and cap < needed:
+            one = f"one answer of {lead.name} may use {_amount(needed, unit)}"
+            what = f"{_amount(cap, unit)} for the whole job, and {one} (max_output_tokens): no call would go out"
+            yield Problem(option, what, "raise it")
 
 
 def left_nothing(budget: Limits, charged: Callable[[str], int | None]) -> Iterator[Problem]:

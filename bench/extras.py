@@ -147,8 +147,32 @@ def problems(extras: Extras, environment: str, agent: str | None) -> Iterator[Pr
     try:
         made = EnvironmentFactory.get_environment_class(EnvironmentType(environment))
         made.parse_options(dict(extras.environment_kwargs))
-    except (ValueError, ImportError) as error:
-        yield Problem("--environment-kwarg", _lowered(" ".join(str(error).split()).rstrip(".")))
+    except ImportError as error:
+        yield _lacking(environment, error)
+    except ValueError as error:
+        yield _unfit(error)
+
+
+def preflight(extras: Extras, environment: str) -> Iterator[Problem]:
+    """What an environment of Harbor's finds missing before a run: programs, packages, credentials. Harbor asks, too,
+    but only once the stack is up."""
+    from harbor.environments.factory import EnvironmentFactory
+    from harbor.models.environment_type import EnvironmentType
+
+    try:
+        EnvironmentFactory.run_preflight(EnvironmentType(environment), kwargs=dict(extras.environment_kwargs))
+    except (ImportError, SystemExit) as error:
+        yield _lacking(environment, error)
+    except ValueError as error:
+        yield _unfit(error)
+
+
+def _lacking(environment: str, error: BaseException) -> Problem:
+    return Problem(f"-e {environment}", " ".join(str(error).split()).rstrip("."), lacks=True)
+
+
+def _unfit(error: ValueError) -> Problem:
+    return Problem("--environment-kwarg", _lowered(" ".join(str(error).split()).rstrip(".")))
 
 
 def _pairs(option: str, given: Sequence[str], faults: Faults) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def make(options: Options) -> Plan:
         sockets = reach.by_sockets(environment, options.environ, options.doors)
         faults += checks.real_agent_problems(tasks, condition, environment, modelless=modelless, sockets=sockets)
         faults += checks.deadline_problems(tasks, condition, harbors.config)
+        faults += budget.too_small(condition, of_job)
         faults += checks.member_problems(tasks, condition)
         faults += checks.team_problems(tasks, condition)
         faults += baseline.reach_problems(tasks, condition, environment)
@@ -82,6 +83,9 @@ def make(options: Options) -> Plan:
         faults += checks.machine_problems(
             condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
         )
+        faults += checks.listening_problems(endpoints, endpoint_config)
+        if not known and environment not in ("sandbox", "docker"):
+            faults += extras.preflight(harbors, environment)
     if condition is None or not all(job.dataset or job.tasks for job in jobs):
         raise_problems(faults)  # What is planned can't be told.
     assert condition

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from bench.condition import REAL_HARNESSES, RUNNABLE_HARNESSES, Condition
 from bench.dataset import Task
@@ -28,6 +31,9 @@ HARBOR_ENVIRONMENTS = (  # noqa: SIM905  (a list would be a line for each)
 """Harbor 0.26's `EnvironmentType`, which a contract test holds this to: importing it takes longer than a dry run."""
 
 ENVIRONMENTS = ("sandbox", *HARBOR_ENVIRONMENTS)
+
+CONNECT_S = 1.5
+"""For a connection to this machine itself."""
 
 WAYS_ON = (
     "set it, or go on without a key: --rehearsal, or a local model with --manifest "
@@ -197,6 +203,41 @@ def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: 
         yield Problem(f"{who} {', '.join(names)} ({shown(file) if file else ''})", f"{variable} is not set", WAYS_ON)
 
 
+def listening_problems(endpoints: Mapping[str, Endpoint], file: Path | None) -> Iterator[Problem]:
+    """Model servers of this machine that don't run. A connection is made and closed; those elsewhere are not asked."""
+    silent: dict[str, list[str]] = {}
+    for endpoint in endpoints.values():
+        if endpoint.base_url and not _is_served(endpoint.base_url):
+            silent.setdefault(endpoint.base_url, []).append(endpoint.name)
+    for url, names in silent.items():
+        who = "endpoint" if len(names) == 1 else "endpoints"
+        where = f"{who} {', '.join(names)} ({shown(file) if file else ''})"
+        fix = "start the model server there (such as `ollama serve`), or give its base_url"
+        yield Problem(where, f"nobody listens at {url}", fix, lacks=True)
+
+
+def _is_served(base_url: str) -> bool:
+    """Whether the server may be there: False only where this machine itself refuses a connection to its own address."""
+    parts = urlsplit(base_url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    if host != "localhost" and not _is_loopback(host):
+        return True
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        pass  # One that is slow to take it is there.
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def hide_keys(endpoints: Mapping[str, Endpoint]) -> None:
     """From here on the options alone have the providers' keys: no program that is started is given them.
 
@@ -234,11 +275,18 @@ def machine_problems(
             yield Problem(condition.name, f"nobody holds to {name} yet", fix, lacks=True)
     purposes = [("--stack compose", "--stack embedded")] if stack == "compose" else []
     purposes += [("-e docker", "-e sandbox")] if environment == "docker" else []
+    without_engine = None
     if purposes:
         from bench.docker import engine
 
-        if found := engine.problem(purposes[0][0], environ, instead=" and ".join(other for _, other in purposes)):
-            yield found
+        instead = " and ".join(other for _, other in purposes)
+        without_engine = engine.problem(purposes[0][0], environ, instead=instead)
+    if without_engine:
+        yield without_engine
+    if condition and not REAL_HARNESSES.isdisjoint(condition.harnesses):
+        from bench import xbuild
+
+        yield from xbuild.problems(environ, has_engine=not without_engine, forwarder=environment != "sandbox")
     if environment == "sandbox":
         from bench.sandbox import probe
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from bench import planrecord
-from bench.budget import caps_said, of_team, said
+from bench.budget import caps_said, left_nothing, of_team, said
 from bench.condition import Limits
 from bench.dryrun import render
+from bench.errors import InvalidInput
 from bench.manifest import load
 from tests.planning import project
 
@@ -72,3 +73,31 @@ def test_a_job_that_goes_on_may_have_another_budget_and_keeps_it(tmp_path: Path)
     planrecord.set_budget(after, job)
     assert planrecord.read(job.directory, []).job_budget == Limits(usd_micros=5_000_000)
     assert planrecord.options_of(planrecord.load(job.directory))["budget_usd"] == "5"
+
+
+def test_a_jobs_cap_below_its_first_answer_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("good")
+    data = home.team()
+    for member in data["roster"]:
+        member["generation"] = {"max_output_tokens": 4096}
+    manifest = home.manifest(data)
+    with pytest.raises(InvalidInput) as caught:
+        home.plan(manifest=manifest, budget_tokens="4000", budget_usd="0.06", budget_calls="1")
+    assert [str(problem) for problem in caught.value.problems] == [
+        "--budget-usd: $0.0600 for the whole job, and one answer of orch may use $0.0614 (max_output_tokens): "
+        "no call would go out; raise it",
+        "--budget-tokens: 4,000 tokens for the whole job, and one answer of orch may use 4,096 tokens "
+        "(max_output_tokens): no call would go out; raise it",
+    ]
+    assert home.plan(manifest=manifest, budget_tokens="4096", budget_usd="0.06144").budget.tokens == 4096
+
+
+def test_only_a_cap_that_is_spent_keeps_a_job_from_going_on() -> None:
+    spent = {"usd_micros": 1_500_000, "tokens": 1, "calls": None}
+    caps = Limits(usd_micros=1_000_000, tokens=1, calls=1)
+    assert [str(problem) for problem in left_nothing(caps, spent.get)] == [
+        "--budget-usd: $1.5000 spent, and the cap is $1.0000: no call would go out; raise it",
+        "--budget-tokens: 1 token spent, and the cap is 1 token: no call would go out; raise it",
+    ]
+    assert not [*left_nothing(Limits(tokens=2), spent.get)]

@@ -122,7 +122,7 @@ class Refusal:
         )
         return (
             f"the {self.scope} {self.name} has a cap of {cap}: {spent} spent, {reserved} reserved by calls under "
-            f"way, and this call may take {wanted}"
+            f"way, and this call may take {wanted}{', more than the whole cap' if self.wanted > self.cap else ''}"
         )
 
 

@@ -12,14 +12,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import settings
-from bench.errors import BuzzbenchError, Problem, raise_problems
+from bench.errors import BuzzbenchError, MachineLacks, Problem, raise_problems
 from bench.faults import Faults
 from bench.files import make_private_directory
 from bench.settings import ROOT
@@ -73,6 +73,29 @@ def xbuild(manifest: str, source: str, image: str, arch: str, force: bool) -> Ar
         built = _build(options, _source(options), _target(options), force=force)
         _point(state_dir / PROGRAMS, built.directory)
         return built
+
+
+def problems(environ: Mapping[str, str], *, has_engine: bool, forwarder: bool) -> Iterator[Problem]:
+    """What stands in the way of the programs of real agents: a named directory without them, no engine to build them.
+
+    `has_engine` False says that somebody has told already that there is none. `forwarder`: whether it is needed, too.
+    """
+    from bench.docker.engine import absence
+    from bench.harness.buzz import programs
+    from bench.xbuild import artifacts
+
+    loaded = settings.load(environ=environ)
+    if loaded.agent_programs is not None:
+        try:
+            programs.load(loaded.agent_programs, forwarder=forwarder)
+        except MachineLacks as error:
+            yield from error.problems
+        return
+    arch = loaded.xbuild_arch
+    if arch and artifacts.find(loaded.state_dir, triple_of(arch, loaded.origins["xbuild_arch"])):
+        return
+    if has_engine and (found := absence("xbuild", environ, instead="programs that BUZZBENCH_AGENT_PROGRAMS names")):
+        yield found
 
 
 def _point(link: Path, directory: Path) -> None:

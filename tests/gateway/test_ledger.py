@@ -48,7 +48,7 @@ def test_a_reservation_holds_until_it_settles() -> None:
         (
             {"trial": Limits(tokens=10)},
             "the trial t has a cap of 10 tokens: 1 token spent, 0 tokens reserved by calls under way, and this "
-            "call may take 11 tokens",
+            "call may take 11 tokens, more than the whole cap",
         ),
         (
             {"job": Limits(calls=1)},
