@@ -314,6 +314,18 @@ def report(c: Context, job: list[str] | None = None, json: bool = False) -> None
 
 
 @stage(
+    iterable=["job"],
+    help={
+        "job": "One side: a job's directory or name, or several with commas. Give it twice: A, then B.",
+        "json": JSON_HELP,
+    },
+)
+def compare(c: Context, job: list[str] | None = None, json: bool = False) -> None:
+    """Say which of two teams solves more, and at what cost."""
+    commands.compare(job=job or [], json=json)
+
+
+@stage(
     check=commands.check_pack,
     iterable=["job", "model_org", "let_be"],
     help={
@@ -442,6 +454,7 @@ namespace = Collection(
     logs,
     status,
     report,
+    compare,
     pack,
     spend,
     test,

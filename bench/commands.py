@@ -195,6 +195,12 @@ def report(*, job: list[str], json: bool) -> None:
     module.report(settings_module.load().jobs_dir, job, as_json=json)
 
 
+def compare(*, job: list[str], json: bool) -> None:
+    from bench import compare as module
+
+    module.compare(settings_module.load().jobs_dir, job, as_json=json)
+
+
 def check_pack(*, verify: str, **given: Any) -> None:
     if verify and (others := [name for name, value in given.items() if value and name not in ("key", "json")]):
         listed = ", ".join(f"--{name.replace('_', '-')}" for name in others)

@@ -90,6 +90,8 @@ class JobPlanRecord:
     harnesses: tuple[str, ...] = ()
     leaderboard: Verdict = UNSAID
     """Whether its figure may stand on one, as it was told before the first call."""
+    dataset: str | None = None
+    """The registry's dataset; None for tasks of a path."""
     known: bool = True
     """Whether there is a record that can be read: without one nobody can tell what played."""
 
@@ -200,6 +202,7 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         endpoints=_endpoints(raw.get("endpoints")),
         harnesses=_texts(raw.get("harnesses")),
         leaderboard=leaderboard.read(raw.get("leaderboard")),
+        dataset=str(raw["dataset"]) if raw.get("dataset") else None,
         known=known,
     )
 

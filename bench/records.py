@@ -52,6 +52,8 @@ class TrialRecord:
     """Whether its task is one of the plan's."""
     steps: tuple[StepOutcome, ...] = ()
     """Of a task with steps: what those are worth that the trial came to."""
+    checksum: str = ""
+    """Harbor's digest of the task's files; empty where the trial left none."""
 
     @property
     def is_scored(self) -> bool:
@@ -174,7 +176,8 @@ def read_trial(
     steps = tuple(_steps(result, trial_dir, task_dir))
     outcome = combined(result, facts, steps) if steps else classify(facts)
     planned = plan.holds(task, _source_of(result, task))
-    return TrialRecord(trial_dir.name, task, outcome, _seconds(result), spend, planned, steps)
+    checksum = str(result.get("task_checksum") or "")
+    return TrialRecord(trial_dir.name, task, outcome, _seconds(result), spend, planned, steps, checksum)
 
 
 def _steps(result: Mapping[str, Any], trial_dir: Path, task_dir: Path | None) -> Iterator[StepOutcome]:

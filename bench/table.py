@@ -83,7 +83,12 @@ def _table(job: JobRecord) -> list[str]:
         rows.append(_row(task, [trial for trial in job.trials if trial.task == task], capped))
     if len(rows) > 2:
         rows.append(_row("all", job.trials, capped))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(names))]
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table's lines: the first row is its head, the first column stands left, all others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))

@@ -60,7 +60,7 @@ def add(job: Path, trial: str, content: dict[str, Any] | str | None) -> Path:
 
 
 def test_a_finished_job_is_read_whole(job: Path) -> None:
-    add(job, "alpha__1", result())
+    add(job, "alpha__1", result(task_checksum="c0ffee"))
     add(job, "alpha__2", result(reward=0.0))
     add(job, "beta__1", result("org/beta"))
     add(job, "beta__2", result("org/beta"))
@@ -68,6 +68,7 @@ def test_a_finished_job_is_read_whole(job: Path) -> None:
     assert read.counts == {"passed": 3, "failed": 1, "unscored": 0}
     assert read.complete
     assert read.trials[0].seconds == 2.5
+    assert [trial.checksum for trial in read.trials] == ["c0ffee", "", "", ""]
     assert read.trials[0].task == "org/alpha"
 
 
@@ -208,6 +209,7 @@ def test_of_a_registry_dataset_the_globs_tell_what_was_selected(
     add(job, "a__1", result("another/name", config={"task": source}))
     read = records.read_job(job)
     assert (bool(read.trials), bool(read.unplanned)) == (planned, not planned)
+    assert read.plan.dataset == "org/set"
 
 
 def test_the_tasks_of_missing_trials_are_named(job: Path) -> None:
