@@ -76,6 +76,7 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
     for found in left.book(settings, stack.dsn):
         if found.job not in {job.name for job in plan.jobs}:
             print(found, file=sys.stderr)
+    left.sweep(settings)
     plan = reserved(plan)
     print(summary(plan), file=sys.stderr)
     for said in dict.fromkeys(str(verdict(plan, job)) for job in plan.jobs):

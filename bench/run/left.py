@@ -116,6 +116,11 @@ def book(settings: Settings, dsn: str) -> list[Left]:
     return cut_off
 
 
+def sweep(settings: Settings) -> None:
+    """Remove locks and logs of runs that left nothing. Those of the last one stay until the next begins."""
+    jobs.sweep(settings.state_dir, kept=FILE_NAME)
+
+
 def _ended(settings: Settings) -> Iterator[tuple[Path, Run]]:
     """The runs that nobody works on any more. Those whose job somebody removed are forgotten."""
     for path in _notes(settings):

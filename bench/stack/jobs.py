@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,11 +23,13 @@ def hold(run_dir: Path) -> Iterator[None]:
     It waits for an `up` or `down` under way; look at the stack's address after it, not before. Several processes of
     one job may hold it.
     """
-    run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(run_dir / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    run_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with changing(run_dir.parent.parent):
+        # Made here, where nobody sweeps: a lock whose file is gone would hold nothing.
+        run_dir.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(run_dir / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
     try:
-        with changing(run_dir.parent.parent):
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
     finally:
         os.close(descriptor)
@@ -35,6 +38,14 @@ def hold(run_dir: Path) -> Iterator[None]:
 def running_jobs(state_dir: Path) -> list[str]:
     """The names of the jobs that are held, sorted."""
     return sorted(path.parent.name for path in (state_dir / "run").glob("*/lock") if _held(path))
+
+
+def sweep(state_dir: Path, kept: str) -> None:
+    """Remove the directories `run/<job>` of jobs that nobody holds, but for those with a file of that name."""
+    with changing(state_dir):
+        for run_dir in (state_dir / "run").glob("*/"):
+            if not (run_dir / kept).exists() and not _held(run_dir / "lock"):
+                shutil.rmtree(run_dir)
 
 
 def refuse_while_running(state_dir: Path, what: str) -> None:

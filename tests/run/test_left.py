@@ -117,6 +117,21 @@ def test_a_run_that_is_over_is_booked_and_forgotten(settings: Settings, job: Pat
     assert projected == [job]
 
 
+def test_a_run_that_left_nothing_is_swept_by_the_next_and_no_other(
+    settings: Settings, job: Path, projected: list[Path]
+) -> None:
+    runs = settings.state_dir / "run"
+    with jobs.hold(runs / "done"):
+        pass
+    with jobs.hold(runs / "runs"):
+        left.sweep(settings)
+        assert {path.name for path in runs.iterdir()} == {"lb-team", "runs"}, "one was cut off, one runs"
+    left.over(runs / "lb-team")
+    left.book(settings, "dsn")
+    left.sweep(settings)
+    assert not [*runs.iterdir()]
+
+
 def test_a_job_that_somebody_removed_and_a_damaged_note_are_forgotten(settings: Settings, job: Path) -> None:
     job.rename(job.with_name("gone"))
     damaged = settings.state_dir / "run" / "other" / left.FILE_NAME
