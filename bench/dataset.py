@@ -10,13 +10,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from bench import tomlfile
+from bench import judge, tomlfile
 from bench.errors import InvalidInput, Problem
 from bench.nearest import did_you_mean, nearest
 from bench.yamlfile import Document
 
 LAYERS = ("regression", "workflow")
 """`[metadata].evaluation_layer` of a task under `buzz-dataset/` (SEED.md row C3)."""
+
+OWN_METADATA = ("evaluation_layer", "needs_members")
+"""What Buzzbench reads of `[metadata]`, which is anybody's."""
+
+ALMOST = 0.8
+"""difflib's ratio from which on a field of `[metadata]` is one of ours, mistyped."""
 
 TASK_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
 """What Harbor takes as `[task].name` (HARBOR.md section 2.2); it refuses any other name, and one with `..`."""
@@ -125,7 +131,11 @@ def _similar_sibling(path: Path) -> str:
 def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     file = f"{shown / 'task.toml'}"
     try:
-        document = tomlfile.parse((directory / "task.toml").read_text(encoding="utf-8"), shown=file)
+        text = (directory / "task.toml").read_text(encoding="utf-8")
+        if not text.strip():
+            fix = 'begin it with [task] and its name, such as name = "buzz/hello"'
+            return Task(directory.name, directory, problems=(Problem(file, "is empty", fix),))
+        document = tomlfile.parse(text, shown=file)
     except InvalidInput as error:
         return Task(directory.name, directory, problems=error.problems)
     except UnicodeDecodeError:
@@ -138,9 +148,8 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     name, layer = _get(values, "task", "name"), _get(values, "metadata", "evaluation_layer")
     needs, timeout = _get(values, "metadata", "needs_members"), _get(values, "agent", "timeout_sec")
     problems = [*_name_faults(document, name, buzz), *_file_faults(directory, shown, values)]
-    if buzz:
-        problems += [*_layer_faults(document, layer), *_needs_faults(document, needs)]
-    problems += [*_number_faults(document), *_user_faults(directory)]
+    problems += [*_metadata_faults(document), *_layer_faults(document, layer, buzz), *_needs_faults(document, needs)]
+    problems += [*_number_faults(document), *_user_faults(directory), *_judge_faults(directory, shown, steps)]
     if timeout is not None and not _is_above_0(timeout):
         what = f"{timeout!r} is no number of seconds above 0"
         problems.append(document.problem(("agent", "timeout_sec"), what))
@@ -217,8 +226,19 @@ def _name_faults(document: Document, name: Any, buzz: bool) -> Iterator[Problem]
         yield document.problem(("task", "name"), f"{name!r} is no task name", fix)
 
 
-def _layer_faults(document: Document, layer: Any) -> Iterator[Problem]:
-    if layer not in LAYERS:
+def _metadata_faults(document: Document) -> Iterator[Problem]:
+    """Fields that only a slip of the pen keeps from being ours. The others are the task's own business."""
+    metadata = document.data.get("metadata", {})
+    if not isinstance(metadata, dict):
+        yield document.problem(("metadata",), f"{metadata!r} is no table", "it begins with a line [metadata]")
+        return
+    for name in metadata.keys() - set(OWN_METADATA):
+        if meant := did_you_mean(name, OWN_METADATA, cutoff=ALMOST):
+            yield document.problem(("metadata", name), "unknown field", meant)
+
+
+def _layer_faults(document: Document, layer: Any, buzz: bool) -> Iterator[Problem]:
+    if layer not in LAYERS and (buzz or layer is not None):
         what = "is missing" if layer is None else f"unknown layer {layer!r}"
         yield document.problem(("metadata", "evaluation_layer"), f"{what}; it is {' or '.join(LAYERS)}")
 
@@ -244,8 +264,7 @@ def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterat
         for step in _steps(values):
             yield from _step_file_faults(Path("steps", str(step["name"])), directory, shown, step, judged=bool(judged))
         return
-    if not (directory / "instruction.md").is_file():
-        yield Problem(str(shown), "has no instruction.md")
+    yield from _instruction_faults(Path(), directory, shown)
     if not judged:
         yield Problem(str(shown), "has no tests/test.sh")
 
@@ -254,11 +273,24 @@ def _step_file_faults(
     place: Path, directory: Path, shown: Path, step: dict[str, Any], *, judged: bool
 ) -> Iterator[Problem]:
     """The same of a step: it has its own instruction, and its own verifier or the task's."""
-    if not (directory / place / "instruction.md").is_file():
-        yield Problem(str(shown), f"has no {place}/instruction.md")
+    yield from _instruction_faults(place, directory, shown)
     own_image = _table(_table(step, "verifier"), "environment").get("docker_image")
     if not judged and not own_image and not any((directory / place / "tests" / name).is_file() for name in VERIFIERS):
         yield Problem(str(shown), f"has no {place}/tests/test.sh, nor a tests/test.sh for all steps")
+
+
+def _instruction_faults(place: Path, directory: Path, shown: Path) -> Iterator[Problem]:
+    file = directory / place / "instruction.md"
+    if not file.is_file():
+        yield Problem(str(shown), f"has no {place / file.name}")
+    elif not file.stat().st_size or not file.read_bytes().strip():
+        yield Problem(str(shown / place / file.name), "is empty", "say in it what is to be done")
+
+
+def _judge_faults(directory: Path, shown: Path, steps: Sequence[dict[str, Any]]) -> tuple[Problem, ...]:
+    """What is wrong with its judges, as far as that can be said without running them."""
+    names = [None, *(str(step["name"]) for step in steps)]
+    return tuple(dict.fromkeys(fault for name in names for fault in judge.faults(directory, shown, name)))
 
 
 def _user_faults(directory: Path) -> tuple[Problem, ...]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bench import jsonl
 from bench.errors import InvalidInput
 from bench.faults import shown
 
@@ -27,6 +28,17 @@ def read(path: Path, *, fix: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInput.of(shown(path), "is damaged (not a JSON object)", fix)
     return value
+
+
+def object_in(path: Path, *, most_bytes: int | None = None) -> dict[str, Any] | None:
+    """The object in a file; None where there is none, or where it is larger than it may be. Never raises."""
+    try:
+        if not path.is_file() or (most_bytes is not None and path.stat().st_size > most_bytes):
+            return None
+        value = jsonl.parse(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def place(path: Path, field: str) -> str:

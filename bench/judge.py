@@ -1,19 +1,36 @@
 """The host's own run of a task's judge over the host's copy of the evidence (DESIGN decision 9).
 
 What a verifier says was said in an environment that the team could reach. The judgement of evidence is a pure
-function in the task's `tests/judge.py`, so the host runs the same source over what it kept itself.
+function in the task's `tests/judge.py`, so the host runs the same source over what it kept itself: that of the
+project's own tasks in this process, anybody else's in a sandbox without network, or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.errors import BuzzbenchError
+from bench import judgement
+from bench.errors import BuzzbenchError, MachineLacks, Problem
 
 JUDGE = Path("tests", "judge.py")
 """Below a task's directory, or below that of a step, which comes first: Harbor lays a step's tests over the task's."""
+
+BESIDE = ("verify.py", "files.py")
+"""What the tests of our own form have beside their judge: Python of the task's, too."""
+
+EVIDENCE_IN_A_TASK = b"relay_evidence.json"
+_OURS = re.compile(rb"\bjudge\s*\(\s*evidence\b")
+_LARGEST_TEST_BYTES = 1_000_000
+
+PATIENCE_S = 20.0
+MEMORY_BYTES = 2 << 30
+ANSWER_BYTES = 1 << 20
+"""What a judge in a sandbox may use, and its answer: a judge of this dataset needs a hundredth of it."""
 
 
 class JudgeError(BuzzbenchError):
@@ -21,48 +38,101 @@ class JudgeError(BuzzbenchError):
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(what, where=str(path), fix="correct the task's judge")
-        self.path = path
+        self.path, self.what = path, what
 
 
-def host_checks(task_dir: Path, evidence: dict[str, Any], step: str | None = None) -> Mapping[str, bool] | None:
-    """What the judge of the task, or of its step, says of the evidence: {check: holds}; None where there is no judge.
+class NoSandbox(BuzzbenchError):
+    """A judge that isn't the project's own, and no sandbox here to run it in."""
 
-    The source is compiled and run in a namespace of its own: no search path is changed, no bytecode written.
-    It runs with the caller's rights, so call this only for tasks of the project's own `buzz-dataset/`.
-    Raises JudgeError.
+    def __init__(self, path: Path, why: str) -> None:
+        what = f"this judge runs in a sandbox only, and there is none ({why}): the verifier's word stands unchecked"
+        super().__init__(what, where=str(path))
+
+
+def find(task_dir: Path, step: str | None = None) -> Path | None:
+    """The judge of the task, or of its step. A `judge.py` of another kind, such as one that asks a model, is none.
+
+    Ours has a function `judge(evidence)`, or its neighbours name the file that a verifier finds the evidence in.
     """
-    path = task_dir / JUDGE
-    if step is not None and (of_step := task_dir / "steps" / step / JUDGE).is_file():
-        path = of_step
+    places = [task_dir, *([task_dir / "steps" / step] if step else [])]
+    path = next((place / JUDGE for place in reversed(places) if (place / JUDGE).exists()), None)
+    if path is None or _OURS.search(_read(path)):
+        return path
+    beside = (file for place in places for file in sorted((place / JUDGE).parent.glob("*")))
+    return path if any(EVIDENCE_IN_A_TASK in _read(file) for file in beside) else None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST_TEST_BYTES else b""
+    except OSError:
+        return b""
+
+
+def faults(task_dir: Path, shown: Path, step: str | None = None) -> Iterator[Problem]:
+    """What can be said of a judge, and of what is beside it, without running it; `shown` is the task in messages."""
+    judge = find(task_dir, step)
+    for path in [judge, *(judge.with_name(name) for name in BESIDE)] if judge else ():
+        where = str(shown / path.relative_to(task_dir))
+        source = _read(path)
+        if path != judge and not source:
+            continue
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                names = compile(source, where, "exec", dont_inherit=True).co_names
+        except SyntaxError as error:
+            yield Problem(f"{where}:{error.lineno}" if error.lineno else where, f"not valid Python: {error.msg}")
+        except (ValueError, RecursionError, MemoryError) as error:
+            yield Problem(where, f"not valid Python: {error}")
+        else:
+            if path == judge and "judge" not in names:
+                yield Problem(where, "has no function judge(evidence)")
+
+
+def is_own(path: Path, own_tasks: Path) -> bool:
+    """Whether a judge is of the project's own tasks, wherever the names on its way lead."""
+    return path.resolve().is_relative_to(own_tasks.resolve())
+
+
+def host_checks(path: Path, evidence: Mapping[str, Any], *, own_tasks: Path) -> dict[str, bool]:
+    """What the judge says of the evidence: {check: holds}. Raises JudgeError and NoSandbox.
+
+    Only those below `own_tasks`, the project's, are run in this process, with its rights.
+    """
     try:
         source = path.read_bytes()
-    except FileNotFoundError:
-        return None
     except OSError as error:
         raise JudgeError(path, f"it can't be read ({error.strerror})") from None
-    namespace: dict[str, Any] = {"__name__": "judge", "__file__": str(path)}
     try:
-        exec(compile(source, str(path), "exec"), namespace)  # noqa: S102  # the task's own source, see above
-    except Exception as error:
-        raise JudgeError(path, f"it can't be loaded ({_described(error)})") from error
-    judge = namespace.get("judge")
-    if not callable(judge):
-        raise JudgeError(path, "it has no function judge(evidence)")
+        if is_own(path, own_tasks):
+            return judgement.checks(source, str(path), dict(evidence))
+        return _apart(path, source, evidence)
+    except judgement.Misjudged as error:
+        raise JudgeError(path, str(error)) from error
+
+
+def _apart(path: Path, source: bytes, evidence: Mapping[str, Any]) -> dict[str, bool]:
+    """The same in a sandbox of its own. Raises Misjudged and NoSandbox."""
+    from bench.sandbox import once, probe
+    from bench.sandbox.launch import LaunchError
+
+    program = ("python3", "-I", "-B", "-c", Path(judgement.__file__).read_text(encoding="utf-8"))
+    given = json.dumps({"source": source.decode("latin-1"), "evidence": evidence})
+    limits = once.Limits(PATIENCE_S, MEMORY_BYTES, ANSWER_BYTES)
     try:
-        checks = judge(evidence)
-    except Exception as error:
-        raise JudgeError(path, f"judge(evidence) raised {_described(error)}") from error
-    return _checked(path, checks)
-
-
-def _checked(path: Path, checks: object) -> dict[str, bool]:
-    if not isinstance(checks, dict) or not checks:
-        raise JudgeError(path, "judge(evidence) gave no checks: it must return {name: bool} with at least one")
-    for name, holds in checks.items():
-        if not isinstance(name, str) or not isinstance(holds, bool):
-            raise JudgeError(path, f"judge(evidence) gave {name!r}: {holds!r}, not a name and a bool")
-    return checks
-
-
-def _described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+        ran = once.run(probe.tools(), program, given, limits)
+    except MachineLacks as error:
+        raise NoSandbox(path, error.problems[0].what) from None
+    except (LaunchError, OSError) as error:
+        raise NoSandbox(path, " ".join(str(error).split())) from None
+    if ran.code is None:
+        raise judgement.Misjudged(f"judge(evidence) gave no checks within {PATIENCE_S:g} seconds")
+    try:
+        answer = json.loads(ran.out)
+        if isinstance(answer, dict) and "misjudged" in answer:
+            raise judgement.Misjudged(" ".join(str(answer["misjudged"]).split()))
+        return judgement.checked(answer["checks"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        last = ran.errors.decode(errors="replace").strip().rpartition("\n")[2]
+        ended = f"it ended with code {ran.code} and gave no checks"
+        raise judgement.Misjudged(f"{ended} ({last})" if last else ended) from None

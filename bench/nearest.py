@@ -9,9 +9,9 @@ CLOSE, FAR = 0.6, 0.4
 """difflib's ratios from which on a name is like a mistyped one, and like a part of one."""
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(given: str, known: Iterable[str], *, cutoff: float = CLOSE) -> str:
     """`did you mean <name>`, or an empty text where nothing is near."""
-    near = get_close_matches(given, list(known), n=1, cutoff=CLOSE)
+    near = get_close_matches(given, list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]}" if near else ""
 
 

@@ -165,8 +165,11 @@ def _tampered(facts: Facts, reward: float | None) -> bool:
 
 
 def _failed_reason(reward: float, facts: Facts) -> str:
-    failed = sorted(name for name, held in (facts.file_checks or {}).items() if not held)
-    return f"files: {', '.join(failed)}" if failed else f"reward {reward:g}"
+    """What the verifier says of the evidence counts for nothing, but where the host has no verdict it is a reason."""
+    for part, checks in (("evidence", facts.verifier_checks), ("files", facts.file_checks)):
+        if failed := sorted(name for name, held in (checks or {}).items() if not held):
+            return f"{part}: {', '.join(failed)}"
+    return f"reward {reward:g}"
 
 
 def _no_reward_reason(complaint: str, facts: Facts) -> str:

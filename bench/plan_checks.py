@@ -114,30 +114,36 @@ def team_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Probl
 
 def script_problems(tasks: Sequence[Task], script: str, condition: Condition) -> Iterator[Problem]:
     """Tasks without the script, scripts with faults, and scripts that are not for this roster."""
-    from bench.gateway.script import load_script
+    from bench.gateway.script import Known, load_script
+    from bench.harness.toolspecs import ALL, DONE
+    from bench.manifest_checks import USER
 
     names = {name for agent in condition.agents for name in (agent.member, agent.name)}
     lead = condition.orchestrator
+    # Real agents are offered tools of their own.
+    tools = {tool.name for tool in (*ALL, DONE)} if REAL_HARNESSES.isdisjoint(condition.harnesses) else None
+    known = Known({USER, *(agent.name for agent in condition.agents)}, tools)
     missing = []
     for task in tasks:
         file = task.directory / "rehearsal" / f"{script}.yaml"
         if not file.is_file():
             missing.append(task.directory.name)
             continue
+        short = bool(set(task.needs_members) - names)
         try:
-            parts = load_script(file.read_text(encoding="utf-8"), shown(file)).root.keys()
+            parsed = load_script(file.read_text(encoding="utf-8"), shown(file), None if short else known)
         except InvalidInput as error:
             yield from error.problems
             continue
         except (OSError, UnicodeDecodeError) as error:
             yield Problem(shown(file), f"the script can't be read: {error}")
             continue
-        if set(task.needs_members) - names:
+        if short:
             continue  # Its script is for them, too: that the roster lacks them is told once, by `member_problems`.
-        if strangers := parts - names:
+        if strangers := parsed.root.keys() - names:
             what = f"is for {_listed(strangers)}, whom the roster of {condition.name} lacks"
             yield Problem(shown(file), what, f"it has {_listed(names)}")
-        elif not parts & {lead.member, lead.name}:
+        elif not parsed.steps_for(lead.name, lead.member):
             yield Problem(shown(file), f"has no steps for {lead.name}, the orchestrator of {condition.name}")
     if missing:
         yield Problem("--rehearsal", f"no rehearsal/{script}.yaml in {_listed(missing)}", "leave them out with -x")

@@ -5,8 +5,6 @@ The job directory is the truth. Reading it needs neither the stack nor the machi
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,10 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench import costs, jsonl, planrecord
+from bench import costs, jsonl, judge, planrecord, verdicts
 from bench.costs import NOTHING, Spend
-from bench.files import sync_directory, write_atomically
-from bench.judge import JudgeError, host_checks
+from bench.files import sync_directory
+from bench.jsonfile import object_in
+from bench.judge import JudgeError, NoSandbox
 from bench.outcome import Facts, Fault, Outcome, classify, facts_from
 from bench.planrecord import JobPlanRecord
 from bench.settings import ROOT
@@ -28,11 +27,14 @@ from bench.trial.environments import FAULT_FILE
 from bench.trial.journal import JobStopped, Journal
 
 PLAN, JOURNAL, RECEIPTS = planrecord.FILE_NAME, journal.FILE_NAME, "buzzbench-receipts.jsonl"
-EVIDENCE, CHECKS = "buzzbench-evidence.json", "buzzbench-checks.json"
+EVIDENCE, CHECKS = verdicts.EVIDENCE, verdicts.CHECKS
+OWN_TASKS = "buzz-dataset"
 TAIL_CHARACTERS = 2000
 LARGEST_CHECKS_BYTES = 1_000_000
 """Of checks.json, which comes out of the environment: an agent may have written anything there."""
 MIXED = "mixed_upstream"
+NOT_JUDGED = "not_judged_again"
+"""The host had no sandbox for the task's judge: what the verifier wrote is all that is known."""
 UNFINISHED, NOT_BEGUN = "unfinished", "not begun when the job stopped"
 GONE = "its directory is gone"
 
@@ -161,7 +163,7 @@ def read_trial(
 ) -> TrialRecord:
     """One trial from its directory, with the host's own verdict where the task has one."""
     path = trial_dir / "result.json"
-    result = _json(path)
+    result = object_in(path)
     if result is None:
         what = f"its {path.name} is damaged" if path.exists() else UNFINISHED
         if path.exists() and warnings is not None:
@@ -170,37 +172,57 @@ def read_trial(
         return TrialRecord(trial_dir.name, task, Outcome("unscored", None, what), 0.0, spend)
     task = str(result.get("task_name") or _task_of(trial_dir, plan))
     task_dir = plan.directories.get(task)
-    facts = _facts(result, trial_dir, task_dir)
-    if facts.fault is None and (noted := _json(trial_dir / FAULT_FILE)):
+    warnings = [] if warnings is None else warnings
+    facts = _facts(result, trial_dir, task_dir, warnings)
+    if facts.fault is None and (noted := object_in(trial_dir / FAULT_FILE)):
         facts = replace(facts, fault=Fault(str(noted.get("kind")), str(noted.get("reason"))))
-    steps = tuple(_steps(result, trial_dir, task_dir))
+    steps = tuple(_steps(result, trial_dir, task_dir, warnings))
     outcome = combined(result, facts, steps) if steps else classify(facts)
     planned = plan.holds(task, _source_of(result, task))
     checksum = str(result.get("task_checksum") or "")
     return TrialRecord(trial_dir.name, task, outcome, _seconds(result), spend, planned, steps, checksum)
 
 
-def _steps(result: Mapping[str, Any], trial_dir: Path, task_dir: Path | None) -> Iterator[StepOutcome]:
+def _steps(
+    result: Mapping[str, Any], trial_dir: Path, task_dir: Path | None, warnings: list[str]
+) -> Iterator[StepOutcome]:
     """What each step is worth that the trial came to."""
     had_control = False
     for name, part in step_parts(result):
-        facts = _facts(part, trial_dir / "steps" / name, task_dir, name)
+        facts = _facts(part, trial_dir / "steps" / name, task_dir, warnings, name)
         facts = set_up_later(facts) if had_control else facts
         had_control = facts.agents_had_control
         yield StepOutcome(name, classify(facts))
 
 
-def _facts(part: Mapping[str, Any], directory: Path, task_dir: Path | None, step: str | None = None) -> Facts:
+def judged_apart(plan: JobPlanRecord, task: str) -> bool:
+    """Whether the task has a judge that isn't the project's own: its verdict takes a sandbox, and a while."""
+    task_dir = plan.directories.get(task)
+    if task_dir is None:
+        return False
+    steps = (path.name for path in task_dir.glob("steps/*"))
+    found = (judge.find(task_dir, step) for step in (None, *steps))
+    return any(path and not judge.is_own(path, ROOT / OWN_TASKS) for path in found)
+
+
+def _facts(
+    part: Mapping[str, Any], directory: Path, task_dir: Path | None, warnings: list[str], step: str | None = None
+) -> Facts:
     """What is known of a trial or of its step, whose directory it is, with the host's own verdict."""
-    checks = _json(directory / "verifier" / "checks.json", most_bytes=LARGEST_CHECKS_BYTES)
-    facts = facts_from(part, checks=checks)
+    told = object_in(directory / "verifier" / "checks.json", most_bytes=LARGEST_CHECKS_BYTES)
+    facts = facts_from(part, checks=told)
     if facts.rewards is None:
         facts = replace(facts, verifier_tail=_verifier_tail(directory))
     try:
-        return replace(facts, host_checks=_host_checks(directory, task_dir, step))
+        checks = verdicts.host(directory, task_dir, step, warnings, own_tasks=ROOT / OWN_TASKS)
+        return replace(facts, host_checks=checks)
     except JudgeError as error:
         # The task's fault, not the team's: nobody can say what the evidence is worth.
         return replace(facts, fault=facts.fault or Fault("judge", str(error)))
+    except NoSandbox as error:
+        if str(error) not in warnings:
+            warnings.append(str(error))
+        return replace(facts, labels=(*facts.labels, NOT_JUDGED))
 
 
 def _replaced(book: Journal, spends: Mapping[str, Spend], *, kept: set[str]) -> list[Replaced]:
@@ -224,7 +246,7 @@ def _not_begun(trial: TrialRecord) -> TrialRecord:
 
 def _task_of(trial_dir: Path, plan: JobPlanRecord) -> str:
     """The task of a trial that has no result: its configuration names the task's directory."""
-    configured = _json(trial_dir / "config.json") or {}
+    configured = object_in(trial_dir / "config.json") or {}
     task = configured.get("task")
     path = str(task.get("path")) if isinstance(task, dict) else ""
     named = (name for name, directory in plan.directories.items() if str(directory) == path)
@@ -241,7 +263,7 @@ def _source_of(result: Mapping[str, Any], task: str) -> str:
 
 def _number_of_trials(job_dir: Path) -> int | None:
     """What Harbor planned: of a registry dataset only Harbor knows."""
-    number = (_json(job_dir / "result.json") or {}).get("n_total_trials")
+    number = (object_in(job_dir / "result.json") or {}).get("n_total_trials")
     return number if isinstance(number, int) and number > 0 else None
 
 
@@ -253,33 +275,6 @@ def sync(trial_dir: Path) -> None:
     finally:
         os.close(descriptor)
     sync_directory(trial_dir)
-
-
-def _host_checks(directory: Path, task_dir: Path | None, step: str | None) -> Mapping[str, bool] | None:
-    """The host's verdict on its own copy of the evidence, judged once and kept beside it."""
-    kept = _json(directory / CHECKS)
-    if kept is not None:
-        return {str(name): bool(held) for name, held in kept.items()}
-    evidence = _json(directory / EVIDENCE)
-    if evidence is None or task_dir is None or not task_dir.is_relative_to(ROOT / "buzz-dataset"):
-        return None
-    checks = host_checks(task_dir, evidence, step)
-    if checks is not None:
-        # On a full or a read-only disk it is given anew each time.
-        with contextlib.suppress(OSError):
-            write_atomically(directory / CHECKS, json.dumps(dict(checks), indent=2) + "\n")
-    return checks
-
-
-def _json(path: Path, *, most_bytes: int | None = None) -> dict[str, Any] | None:
-    """The JSON object in a file; None where there is none, or where it is larger than it may be."""
-    try:
-        if not path.is_file() or (most_bytes is not None and path.stat().st_size > most_bytes):
-            return None
-        value = jsonl.parse(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _verifier_tail(directory: Path) -> str:

@@ -54,3 +54,14 @@ def database(postgres_server: Postgres) -> Iterator[str]:
         server.execute(f"CREATE DATABASE {name}".encode())
         yield postgres_server.dsn.replace("dbname=postgres", f"dbname={name}")
         server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine on which bubblewrap makes none."""
+    from bench.sandbox import probe
+
+    probe.tools.cache_clear()
+    monkeypatch.setattr(probe, "_candidates", lambda: iter(()))
+    yield
+    probe.tools.cache_clear()

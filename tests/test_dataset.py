@@ -59,12 +59,13 @@ def test_a_task_says_whom_it_needs(home: Project) -> None:
     assert faults(home) == []
 
 
-@pytest.mark.parametrize("value", ['"worker-1"', "[]", '["worker-1", 2]', "{worker-1 = true}"])
-def test_needed_members_that_are_no_names_are_refused(home: Project, value: str) -> None:
-    with (home.task("a") / "task.toml").open("a") as file:
+@pytest.mark.parametrize("folder", ["buzz-dataset", "other"])
+@pytest.mark.parametrize("value", ['"worker-1"', "[]", "[3]", '["worker-1", 2]', "{worker-1 = true}"])
+def test_needed_members_that_are_no_names_are_refused(home: Project, value: str, folder: str) -> None:
+    with (home.task("a", folder=folder) / "task.toml").open("a") as file:
         file.write(f"needs_members = {value}\n")
-    (fault,) = faults(home)
-    assert fault.startswith(f"{home.tasks}/a/task.toml:5: [metadata].needs_members: ")
+    (fault,) = faults(home, folder)
+    assert fault.startswith(f"{home.root / folder}/a/task.toml:5: [metadata].needs_members: ")
     assert fault.endswith('is no list of names; its form is ["worker-1"]')
 
 
@@ -138,6 +139,60 @@ def test_outside_the_buzz_dataset_a_task_needs_no_name_and_no_layer(home: Projec
     (home.task("a", None, folder="other") / "task.toml").write_text("[agent]\ntimeout_sec = 60.5\n")
     assert faults(home, "other") == []
     assert found(home, "other").tasks[0].name == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", 'task.toml: is empty; begin it with [task] and its name, such as name = "buzz/hello"'),
+        ("metadata = 3\n", "task.toml:1: metadata: 3 is no table; it begins with a line [metadata]"),
+        (
+            '[metadata]\nevaluation_layer = "regresion"\n',
+            "task.toml:2: [metadata].evaluation_layer: unknown layer 'regresion'; it is regression or workflow",
+        ),
+        (
+            '[metadata]\nneed_members = ["worker-1"]\n',
+            "task.toml:2: [metadata].need_members: unknown field; did you mean needs_members",
+        ),
+        (
+            '[metadata]\nevaluation-layer = "workflow"\n',
+            "task.toml:2: [metadata].evaluation-layer: unknown field; did you mean evaluation_layer",
+        ),
+    ],
+)
+def test_what_buzzbench_reads_of_any_task_is_checked(home: Project, text: str, said: str) -> None:
+    (home.task("a", None, folder="other") / "task.toml").write_text(text)
+    assert faults(home, "other") == [f"{home.root}/other/a/{said}"]
+
+
+def test_metadata_of_a_tasks_own_are_its_own_business(home: Project) -> None:
+    more = '[metadata]\nauthor_name = "A"\ndifficulty = "hard"\nmembers = 3\nlayer = "x"\n'
+    home.task("a", None, folder="other", more=more)
+    assert faults(home, "other") == []
+
+
+def test_an_empty_instruction_is_a_fault_of_a_task_and_of_its_step(home: Project) -> None:
+    home.task("a", None, folder="other", more='[[steps]]\nname = "draft"\n')
+    (home.root / "other/a/steps/draft").mkdir(parents=True)
+    (home.root / "other/a/steps/draft/instruction.md").write_text(" \n")
+    (home.task("b", None, folder="other") / "instruction.md").write_text("")
+    assert faults(home, "other") == [
+        f"{home.root}/other/a/steps/draft/instruction.md: is empty; say in it what is to be done",
+        f"{home.root}/other/b/instruction.md: is empty; say in it what is to be done",
+    ]
+
+
+def test_a_broken_judge_is_a_fault_before_anything_runs(home: Project) -> None:
+    """Else it would be taken for the team's failure, or found only when everything is paid for."""
+    task = home.task("a", None, folder="other", more='[[steps]]\nname = "draft"\n')
+    (task / "steps/draft/tests").mkdir(parents=True)
+    (task / "steps/draft/instruction.md").write_text("Do it.\n")
+    (task / "tests/judge.py").write_text("def judge(evidence):\n  return {\n")
+    (task / "steps/draft/tests/judge.py").write_text("'relay_evidence.json'\n")
+    assert faults(home, "other") == [
+        f"{home.root}/other/a/tests/judge.py:2: not valid Python: '{{' was never closed",
+        f"{home.root}/other/a/steps/draft/tests/judge.py: has no function judge(evidence)",
+    ]
 
 
 def test_a_file_that_is_no_text_is_a_fault(home: Project) -> None:

@@ -282,6 +282,39 @@ def test_a_script_for_another_roster_is_refused(both: Project) -> None:
     assert "a/rehearsal/good.yaml: is for orch, whom the roster of builtin-solo-sonnet46 lacks; it has solo" in message
 
 
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            "send: {mention: [worker-9], text: x}",
+            "send.mention: nobody is called 'worker-9'; there are orch, user, worker-1, worker-2",
+        ),
+        ("send: {mention: [worker], text: x}", "send.mention: nobody is called 'worker'"),
+        ("tool: {list_member: {}}", "tool: there is no tool 'list_member'; did you mean list_members"),
+        ("tool: {x: {}}", "tool: there is no tool 'x'; there are add_member, create_channel, done, "),
+    ],
+)
+def test_a_script_that_names_nobody_or_no_tool_is_refused(both: Project, step: str, said: str) -> None:
+    script = f"orch:\n  - name: only\n    do:\n      - {step}\n"
+    both.task("c", script=script)
+    assert f"c/rehearsal/good.yaml:4: orch[0].do[0].{said}" in refused(both, include=("c",))
+
+
+def test_whom_a_script_may_mention(both: Project) -> None:
+    """Placeholders are filled in only when it plays."""
+    mentions = '[worker-1, "@worker-2", user, orch, "{{user}}", "worker-{{index}}"]'
+    script = f"orch:\n  - name: all\n    do:\n      - send: {{mention: {mentions}, text: x}}\n"
+    both.task("c", script=script + "      - tool: {react: {event_id: x, emoji: y}}\n")
+    assert len(both.plan(include=("c",)).jobs) == 1
+
+
+def test_a_script_in_which_the_orchestrator_does_nothing_is_refused(both: Project) -> None:
+    both.task("c", script="orch: []\n")
+    assert "c/rehearsal/good.yaml: has no steps for orch, the orchestrator of rehearsal" in refused(
+        both, include=("c",)
+    )
+
+
 def test_tasks_that_call_on_members_whom_the_roster_lacks_are_refused_by_name(both: Project) -> None:
     for name, needs in (("a", '["worker-1"]'), ("b", '["worker-1"]'), ("flow", '["worker-1", "worker-2"]')):
         file = both.tasks / name / "task.toml"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench import records
+from bench import records, verdicts
 from bench.outcome import Outcome
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, JobStopped
@@ -141,13 +141,59 @@ def test_a_cut_off_receipt_is_named_and_the_others_count(job: Path) -> None:
     assert read.warnings == (f"{job / records.RECEIPTS}, line 2: not a JSON object (cut off?), passed over",)
 
 
-def test_the_hosts_verdict_once_given_is_kept_beside_the_evidence(job: Path) -> None:
+def judged(job: Path, tmp_path: Path, source: str, *, folder: str = "own") -> tuple[Path, Path]:
+    """A trial with evidence, and the judge of its task, which is a stranger's."""
+    task = tmp_path / folder / "alpha"
+    (task / "tests").mkdir(parents=True)
+    (task / "tests" / "judge.py").write_text(source)
+    plan = PLAN | {"tasks": [{"name": "org/alpha", "directory": str(task)}, PLAN_BETA]}
+    (job / records.PLAN).write_text(json.dumps(plan))
     directory = add(job, "alpha__1", result())
-    (directory / records.CHECKS).write_text('{"the lead asked the worker": false}')
-    outcome = records.read_job(job).trials[0].outcome
-    assert outcome.outcome == "failed"
-    assert "the lead asked the worker" in outcome.reason
-    assert "tampered" in outcome.labels
+    (directory / records.EVIDENCE).write_text('{"messages": []}')
+    return directory, task / "tests" / "judge.py"
+
+
+def test_a_task_of_anybodys_is_judged_on_the_host_too(job: Path, tmp_path: Path) -> None:
+    """A reward that the team wrote itself says nothing where the evidence speaks against it."""
+    judged(job, tmp_path, "def judge(evidence): return {'asked': bool(evidence['messages'])}\n")
+    assert records.read_job(job).trials[0].outcome == Outcome("failed", 0.0, "evidence: asked", ("tampered",))
+
+
+def test_the_hosts_verdict_once_given_is_kept_and_nothing_is_run_again(job: Path, tmp_path: Path) -> None:
+    directory, judge = judged(job, tmp_path, "def judge(evidence): return {'asked': False}\n")
+    first = records.read_job(job)
+    judge.write_text("def judge(evidence): return {'asked': True}\n")
+    assert records.read_job(job) == first
+    judge.unlink()
+    assert records.read_job(job) == first
+    (directory / records.EVIDENCE).write_text("{}")
+    again = records.read_job(job)
+    assert again.trials == first.trials
+    assert again.warnings == (
+        f"{directory / records.EVIDENCE}: not the evidence that was judged; the verdict on that one stands",
+    )
+
+
+def test_a_broken_judge_is_not_run_again_until_it_is_another(job: Path, tmp_path: Path) -> None:
+    source = "import time\nBEGAN = time.time()\ndef judge(evidence): raise ValueError(BEGAN)\n"
+    _, judge = judged(job, tmp_path, source)
+    first = records.read_job(job)
+    assert "judge(evidence) raised ValueError" in first.trials[0].outcome.reason
+    assert first.trials[0].outcome.outcome == "unscored"
+    assert records.read_job(job) == first
+    judge.write_text("def judge(evidence): return {'asked': True}\n")
+    assert records.read_job(job).trials[0].outcome.outcome == "passed"
+
+
+@pytest.mark.usefixtures("no_sandbox")
+def test_a_verdict_that_nobody_could_give_is_said_and_given_later(job: Path, tmp_path: Path) -> None:
+    directory, judge = judged(job, tmp_path, "def judge(evidence): return {'asked': False}\n")
+    read = records.read_job(job)
+    assert read.trials[0].outcome == Outcome("passed", 1.0, "", ("not_judged_again",))
+    assert [warning.partition(" (")[0] for warning in read.warnings] == [
+        f"{judge}: this judge runs in a sandbox only, and there is none"
+    ]
+    assert not (directory / records.CHECKS).exists()
 
 
 def test_a_directory_of_an_attempt_that_never_began_says_so(job: Path) -> None:
@@ -303,7 +349,7 @@ def test_a_verdict_that_cannot_be_kept_is_given_all_the_same(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(records, "ROOT", tmp_path)
-    monkeypatch.setattr(records, "write_atomically", refused)
+    monkeypatch.setattr(verdicts, "write_atomically", refused)
     task = tmp_path / "buzz-dataset" / "alpha"
     (task / "tests").mkdir(parents=True)
     (task / "tests" / "judge.py").write_text("def judge(evidence): return {'asked': False}\n")

@@ -69,7 +69,7 @@ def test_another_dataset_needs_no_scripts_and_no_layers(home: Project) -> None:
     home.task("x", None, folder="other", script=None)
     assert faults(home, "other") == []
     (home.root / "other/x/instruction.md").write_text("")
-    assert faults(home, "other") == ["x/instruction.md: instruction is empty; describe the agent's task"]
+    assert faults(home, "other") == ["x/instruction.md: is empty; say in it what is to be done"]
 
 
 def test_a_script_for_strangers_is_a_fault(home: Project) -> None:

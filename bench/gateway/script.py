@@ -7,7 +7,8 @@ gateway. The form is in ARCHITECTURE.md, "Scripts of the scripted model".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 import yaml
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, m
 
 from bench import yamlfile
 from bench.errors import InvalidInput, Problem, raise_problems
+from bench.nearest import did_you_mean
 from bench.yamlfile import Document
 
 PLACEHOLDERS = ("agent", "member", "index", "user", "event", "event: <text>", "sent")
@@ -103,9 +105,24 @@ class Script(RootModel[dict[str, list[Step]]]):
         return steps
 
 
-def load_script(text: str, where: str) -> Script:
-    """The script in a YAML text. Raises InvalidInput with every fault, its line and path; `where` names the file."""
-    return _checked(yamlfile.parse(text, shown=where, what="script", loader=_Loader))
+@dataclass(frozen=True)
+class Known:
+    """What a script may name: people whom it can mention, and tools; None where those aren't known."""
+
+    people: Collection[str]
+    tools: Collection[str] | None = None
+
+
+def load_script(text: str, where: str, known: Known | None = None) -> Script:
+    """The script in a YAML text. Raises InvalidInput with every fault, its line and path; `where` names the file.
+
+    With `known`, what it names of nobody and nothing is a fault, too.
+    """
+    document = yamlfile.parse(text, shown=where, what="script", loader=_Loader)
+    script = _checked(document)
+    if known:
+        raise_problems(_unknown(script, document, known))
+    return script
 
 
 def read_script(values: Any, where: str) -> Script:
@@ -147,6 +164,27 @@ def _faults(script: Script, document: Document) -> Iterator[Problem]:
             for found in sorted(set(_placeholders(step.model_dump(exclude_unset=True)))):
                 if found not in PLACEHOLDERS and not EVENT_WITH.fullmatch(found):
                     yield document.problem(at, f"{found!r} is no placeholder", f"known are {', '.join(PLACEHOLDERS)}")
+
+
+def _unknown(script: Script, document: Document, known: Known) -> Iterator[Problem]:
+    """Mentions of nobody and calls of no tool: the model would only be told so, in the middle of a trial."""
+    for role, steps in script.root.items():
+        for number, step in enumerate(steps):
+            for place, item in enumerate(step.do):
+                at: yamlfile.Field = (role, number, "do", place)
+                for name in item.send.mention if item.send else ():
+                    if not PLACEHOLDER.search(name) and name.removeprefix("@") not in known.people:
+                        yield document.problem(
+                            (*at, "send", "mention"), f"nobody is called {name!r}", _of(known.people)
+                        )
+                for name in item.tool or ():
+                    if known.tools is not None and name not in known.tools:
+                        fix = did_you_mean(name, known.tools) or _of(known.tools)
+                        yield document.problem((*at, "tool"), f"there is no tool {name!r}", fix)
+
+
+def _of(names: Collection[str]) -> str:
+    return f"there are {', '.join(sorted(names))}"
 
 
 def _placeholders(value: Any) -> Iterator[str]:

@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench.records import EVIDENCE, JOURNAL, PLAN, RECEIPTS
+from bench.records import CHECKS, EVIDENCE, JOURNAL, PLAN, RECEIPTS
 from bench.trial.environments import FAULT_FILE
 
 OF_A_JOB = ("config.json", "lock.json", "result.json", "analysis.md", PLAN, JOURNAL, RECEIPTS)
-OF_A_TRIAL = ("config.json", "lock.json", "result.json", "analysis.md", "exception.txt", EVIDENCE, FAULT_FILE)
+OF_A_TRIAL = ("config.json", "lock.json", "result.json", "analysis.md", "exception.txt", EVIDENCE, CHECKS, FAULT_FILE)
 FOLDERS_OF_A_TRIAL = ("agent", "user-agent", "verifier", "artifacts", "steps")
 """Harbor's upload takes the same (0.26, harbor.upload.uploader), but for our own files and the logs."""
 

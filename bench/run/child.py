@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harbor.trial.hooks import TrialHookEvent
 
     from bench.docker.starts import Starts
+    from bench.records import TrialRecord
     from bench.run.admission import Admission
     from bench.run.retried import Retries
 
@@ -204,7 +205,7 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
             case "end":
                 if starts and event.result.exception_info:
                     await asyncio.to_thread(note_if_gone, job_dir / name)
-                record = records.read_trial(job_dir / name, records.read_plan(job_dir))
+                record = await _record(job_dir, name, event.task_name)
                 records.sync(job_dir / name)
                 assert event.result
                 retries.keep(job_dir / name, event.result)
@@ -232,6 +233,16 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
         job.on_trial_cancelled,
     ):
         method(on_event)
+
+
+async def _record(job_dir: Path, trial: str, task: str) -> TrialRecord:
+    """The trial as it is on disk, with the host's verdict: one that takes a sandbox keeps no other trial waiting."""
+    from bench import records
+
+    plan = records.read_plan(job_dir)
+    if records.judged_apart(plan, task):
+        return await asyncio.to_thread(records.read_trial, job_dir / trial, plan)
+    return records.read_trial(job_dir / trial, plan)
 
 
 def _stop_for_all(event: TrialHookEvent) -> Stop | None:

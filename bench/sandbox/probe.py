@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shutil
 import subprocess
 import sys
@@ -16,15 +15,13 @@ from functools import cache
 from pathlib import Path
 
 from bench.errors import MachineLacks, Problem
-from bench.sandbox import layout
-from bench.sandbox.launch import TRIES, Launch, LaunchError, Tools, steps_down
-from bench.sandbox.layout import Layout
+from bench.sandbox import layout, once
+from bench.sandbox.launch import LaunchError, Tools, steps_down
 
 OLDEST_BWRAP = (0, 8)
 OTHERWISE = "or use -e docker"
 _WHERE = "sandbox"
 _NEEDED = ("bash", "python3", "tar")
-_PATIENCE_S = 10.0
 
 
 def problem() -> Problem | None:
@@ -62,15 +59,12 @@ def tools() -> Tools:
     why = "there is no bubblewrap"
     for bwrap in _candidates():
         found = Tools(bwrap, nsenter, setpriv or "", drop)
-        for _ in range(TRIES):
-            try:
-                _try(found)
-            except LaunchError as error:
-                why = str(error)
-                if not error.passes:
-                    break
-            else:
-                return found
+        try:
+            _try(found)
+        except LaunchError as error:
+            why = str(error)
+        else:
+            return found
     raise MachineLacks.of(_WHERE, f"bubblewrap can't make one ({' '.join(why.split())})", f"{_fix(why)}, {OTHERWISE}")
 
 
@@ -91,22 +85,15 @@ def _candidates() -> Iterator[Path]:
 
 def _try(tools: Tools) -> None:
     """Start a sandbox without network, run a command in it, end it. Raises LaunchError with what went wrong."""
-    launch = Launch(tools, Layout())
-    try:
-        while not launch.advance():
-            if not select.select([launch.output], [], [], _PATIENCE_S)[0]:
-                raise LaunchError(f"it wasn't ready after {_PATIENCE_S:g} seconds")
-        assert launch.pid is not None
+    with once.sandbox(tools) as pid:
         try:
-            os.close(os.pidfd_open(launch.pid))
+            os.close(os.pidfd_open(pid))
         except OSError as error:
             raise LaunchError(f"the kernel has no pidfd: {error.strerror}") from error
-        enter = tools.enter(launch.pid, cwd="/app", network=False)
+        enter = tools.enter(pid, cwd="/app", network=False)
         result = subprocess.run([*enter, "/bin/bash", "-c", "ulimit -x 1"], env={}, capture_output=True, text=True)
         if result.returncode:
             raise LaunchError(result.stderr.strip() or f"nsenter ended with code {result.returncode}")
-    finally:
-        launch.abort()
 
 
 def _say(*command: str) -> str:

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from bench.judge import host_checks
+from bench import judge
 from bench.nostr import Event, Key, tag_value
 from bench.trial.evidence import Part, Person, Subject, build
 
@@ -122,9 +122,14 @@ class Talk:
 
 def judged(talk: Talk) -> set[str]:
     """The checks of the talk's task that its evidence doesn't hold."""
-    checks = host_checks(talk.task, talk.evidence())
-    assert checks is not None
-    return failing(checks)
+    return failing(host_checks(talk.task, talk.evidence()))
+
+
+def host_checks(task: Path, evidence: dict[str, Any], step: str | None = None) -> dict[str, bool]:
+    """What the host says of the evidence."""
+    path = judge.find(task, step)
+    assert path is not None
+    return judge.host_checks(path, evidence, own_tasks=task.parent)
 
 
 def failing(checks: Any) -> set[str]:

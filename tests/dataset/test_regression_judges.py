@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.judge import host_checks
-
-from .kit import DATASET, Talk, failing, judged
+from .kit import DATASET, Talk, failing, host_checks, judged
 
 MENTION = "mention-names-the-right-member"
 THREAD = "thread-reply-stays-in-thread"
@@ -214,7 +212,6 @@ def test_a_notice_with_a_change_fails(change: Callable[[str], str]) -> None:
     evidence = talk.evidence()
     evidence["messages"][1]["text"] = change(notice())
     checks = host_checks(talk.task, evidence)
-    assert checks is not None
     assert "the lead posts the notice as one message with every character kept" in failing(checks)
 
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from bench import records
-from bench.judge import host_checks
 
 from ..pipeline import Installation, new_installation, remove
-from .kit import TASKS, failing
+from .kit import TASKS, failing, host_checks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

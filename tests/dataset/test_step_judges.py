@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.judge import host_checks
 from bench.nostr import Event
 from bench.trial.evidence import Part
 
-from .kit import Talk, failing, instructions
+from .kit import Talk, failing, host_checks, instructions
 
 TASK = "change-asked-later"
 

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.judge import host_checks
-
-from .kit import AT_ONCE, DATASET, Talk
+from .kit import AT_ONCE, DATASET, Talk, host_checks
 from .talks import FACTS, FORM, GOOD
 
 NAMES = [task.name for task in AT_ONCE]

@@ -347,7 +347,7 @@ def test_what_is_packed_and_uploaded_is_what_harbor_takes(tmp_path: Path) -> Non
     assert len(LeaderboardRowsCreateConfig.model_validate(row).rows[0].trial_ids) == 5
     taken = {*uploader._TRIAL_ARCHIVE_INCLUDES} - {"trial.log", "user-agent-inputs"}
     assert taken == {*contents.OF_A_TRIAL, *contents.FOLDERS_OF_A_TRIAL} - {
-        *("buzzbench-evidence.json", "buzzbench-fault.json", "steps")
+        *("buzzbench-evidence.json", "buzzbench-checks.json", "buzzbench-fault.json", "steps")
     }
 
 

@@ -12,7 +12,7 @@ from harbor.job import Job
 from harbor.models.job.config import JobConfig
 
 from bench import manifest
-from bench.judge import host_checks
+from bench.judge import JUDGE, host_checks
 from bench.outcome import classify, facts_from
 from bench.settings import ROOT
 from bench.trial.deadline import task_timeout_s
@@ -72,7 +72,7 @@ def outcome_of(job_dir: Path, trial: str) -> Any:
         facts_from(
             json.loads((directory / "result.json").read_text()),
             checks=json.loads(checks.read_text()) if checks.exists() else None,
-            host_checks=host_checks(TASK, evidence),
+            host_checks=host_checks(TASK / JUDGE, evidence, own_tasks=TASK),
         )
     )
 
