@@ -156,5 +156,5 @@ def _write(run_dir: Path, run: Run) -> None:
 def _read(path: Path) -> Run | None:
     try:
         return Run(**json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, RecursionError, TypeError):
         return None

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from bench import jsonfile
-from bench.errors import InvalidInput, Problem, raise_problems
+from bench.errors import BuzzbenchError, InvalidInput, Problem, raise_problems
+from bench.faults import shown
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,12 @@ def address(state_dir: Path) -> StackAddress | None:
     wrong = [name for name in names if not isinstance(values.get(name), str)]
     raise_problems(Problem(jsonfile.place(path, name), "is missing, or no text", fix) for name in wrong)
     return StackAddress(**{name: values[name] for name in names})
+
+
+def forget_address(state_dir: Path) -> None:
+    """Remove stack.json: nothing runs, or what runs is changed. Raises BuzzbenchError where that can't be."""
+    path = state_dir / "stack.json"
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise BuzzbenchError(f"can't be removed: {error.strerror}", where=shown(path), fix="remove it") from None

@@ -22,6 +22,7 @@ from bench.stack import (
     StackStatus,
     address,
     bringup,
+    forget_address,
     kind_of,
     paths,
     ports,
@@ -217,7 +218,7 @@ def _service(name: str, container: Container | None) -> ServiceStatus:
 
 def _forget(settings: Settings) -> None:
     """Until all is proved, the stack has no address."""
-    _address_path(settings).unlink(missing_ok=True)
+    forget_address(settings.state_dir)
 
 
 def _address_path(settings: Settings) -> Path:

@@ -18,7 +18,7 @@ from bench.errors import BuzzbenchError, InvalidInput, Problem, raise_problems
 from bench.files import make_private_directory, write_private
 from bench.keys import State
 from bench.settings import Settings
-from bench.stack import ServiceStatus, StackAddress, StackStatus, address, paths, ports, probe, services
+from bench.stack import ServiceStatus, StackAddress, StackStatus, address, forget_address, paths, ports, probe, services
 from bench.stack.identity import POLL_S, age_s
 from bench.stack.jobs import changing, refuse_while_running, running_jobs
 from bench.stack.postgres import Postgres
@@ -122,7 +122,7 @@ def _bring_up(settings: Settings, postgres: Postgres, relay: Wanted, gateway: Wa
 def _begin(settings: Settings, want: Wanted) -> tuple[Wanted, Starting]:
     """Start it instead of what is left of it. Until all is proved, the stack has no address."""
     want.service.stop()
-    _address_path(settings).unlink(missing_ok=True)
+    forget_address(settings.state_dir)
     return want, want.service.begin(want.fingerprint)
 
 
@@ -167,7 +167,7 @@ def _stop(settings: Settings, postgres: Postgres) -> bool:
     ran = [service.stop() for service in users]
     ran.append(postgres.stop())
     sockets = paths.socket_dir(settings.state_dir)
-    _address_path(settings).unlink(missing_ok=True)
+    forget_address(settings.state_dir)
     shutil.rmtree(sockets, ignore_errors=True)  # there may be none
     return any(ran)
 

@@ -71,7 +71,7 @@ def _in_use(state_dir: Path) -> Path | None:
     try:
         known = json.loads((state_dir / "stack.json").read_text(encoding="utf-8"))
         return Path(known["gateway_control"]).parent
-    except (FileNotFoundError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return None
 
 

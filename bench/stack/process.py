@@ -124,7 +124,7 @@ class Service:
         try:
             record = json.loads(self.record.read_text(encoding="utf-8"))
             process, fingerprint = ProcessId(record["pid"], record["started"]), str(record["fingerprint"])
-        except (FileNotFoundError, ValueError, LookupError, TypeError):
+        except (FileNotFoundError, ValueError, RecursionError, LookupError, TypeError):
             # Nobody's process may be left running because a file was lost: it is looked for, and counts as outdated.
             found = self._search()
             return None if found is None else (found, "")

@@ -162,7 +162,7 @@ def kept(state_dir: Path) -> Kept | None:
     """What the last `up` left, None where there was none, or where it is damaged."""
     try:
         return Kept(**json.loads((state_dir / "compose.json").read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, RecursionError, TypeError):
         return None
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InvalidInput
-from bench.stack import StackAddress, address, paths
+from bench.errors import BuzzbenchError, InvalidInput
+from bench.stack import StackAddress, address, forget_address, paths
 
 FOUND = StackAddress("embedded", "ws://localhost:1", "host=/x", "http://127.0.0.1:2", "/x/gateway.sock")
 
@@ -30,6 +30,7 @@ WHOLE = json.dumps(asdict(FOUND), indent=2)
         (WHOLE[:-10], ":6: is damaged ("),
         ("[]", ": is damaged (not a JSON object)"),
         (WHOLE.replace('"ws://localhost:1"', "1"), ":3: relay_url: is missing, or no text"),
+        ("[" * 99_999, ": is damaged (maximum recursion depth exceeded"),
         ('{"kind": "embedded"}', ": dsn: is missing, or no text"),
     ],
 )
@@ -39,6 +40,17 @@ def test_a_damaged_one_is_named_with_its_line_and_the_way_on(tmp_path: Path, dam
         address(tmp_path)
     assert f"{tmp_path}/stack.json{said}" in str(caught.value)
     assert all(line.endswith("; run `inv down`, then `inv up`") for line in str(caught.value).splitlines())
+    # What `inv down` asks of it on its way.
+    assert paths.socket_dir(tmp_path).is_absolute()
+    forget_address(tmp_path)
+    assert address(tmp_path) is None
+
+
+def test_an_address_that_cannot_be_removed_is_said(tmp_path: Path) -> None:
+    (tmp_path / "stack.json").mkdir()
+    assert paths.socket_dir(tmp_path).is_absolute()
+    with pytest.raises(BuzzbenchError, match=r"stack\.json: can't be removed: Is a directory; remove it"):
+        forget_address(tmp_path)
 
 
 def test_a_changed_address_never_names_another_directory_of_sockets(tmp_path: Path) -> None:
