@@ -137,7 +137,7 @@ def _tries(*, environment: str, n_concurrent: int, **arguments: Any) -> Tries:
         manifest=manifest,
         environment=environment or "sandbox",
         n_concurrent=n_concurrent or 4,
-        jobs_dir=settings_module.load().jobs_dir,
+        jobs_dir=settings_module.load().state_dir / "validate",
     )
 
 

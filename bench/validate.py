@@ -154,11 +154,13 @@ def to_json(findings: Findings) -> dict[str, Any]:
     }
 
 
-def lines(findings: Findings) -> list[str]:
-    """What people read: a line for each finding, faults first, and how many there are."""
+def lines(findings: Findings, wrong_verdicts: int | None = None) -> list[str]:
+    """What people read: a line for each finding, faults first, and how many there are; of a run its verdicts, too."""
     counted = [_count(len(findings.dataset.tasks), "task"), _count(len(findings.faults), "fault")]
     if findings.notes:
         counted.append(_count(len(findings.notes), "note"))
+    if wrong_verdicts is not None:
+        counted.append(_count(wrong_verdicts, "wrong verdict"))
     return [
         *(f"fault  {fault}" for fault in findings.faults),
         *(f"note   {note}" for note in findings.notes),

@@ -1,16 +1,19 @@
 """`inv validate --run`: whether a dataset's verdicts are right, found by playing each task to ends that are known.
 
 A good script and a task's own solution are rewarded 1; each wrong script, and doing nothing, 0 (public case 60). The
-jobs are planned and run as those of `inv bench`; nothing here runs anything itself.
+jobs are planned and run as those of `inv bench`; nothing here runs anything itself. They are no results: they lie apart
+from those, and what showed nothing wrong goes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +21,7 @@ from typing import Any
 
 from bench.dataset import Task
 from bench.errors import Problem, Problems, raise_problems
+from bench.faults import shown
 from bench.options import Options
 from bench.plan import make
 from bench.plan_jobs import STAMP
@@ -55,6 +59,8 @@ class Verdict:
     reward: float | None
     trial: str | None = None
     reason: str = ""
+    directory: str | None = None
+    """Of the trial, which is kept where the verdict is wrong."""
 
     @property
     def right(self) -> bool:
@@ -121,28 +127,44 @@ def run(planned: Tries, *, as_json: bool) -> int:
         reports, failure = run_plan(one.plan)
         if failure and failure.exit_code != 1:
             raise failure
-        verdicts += judge(one, reports)
+        found = judge(one, reports)
+        if all(verdict.right for verdict in found):
+            _remove(reports)
+            found = [replace(verdict, directory=None) for verdict in found]
+        verdicts += found
     wrong = [verdict for verdict in verdicts if not verdict.right]
     if as_json:
         rows = [vars(verdict) | {"right": verdict.right} for verdict in verdicts]
         print(json.dumps(to_json(planned.findings) | {"verdicts": rows}, indent=2))
     else:
-        print("\n".join([*table(planned, verdicts), *map(str, wrong), *lines(planned.findings)]))
+        said: list[str] = []
+        for verdict in wrong:
+            said += [str(verdict), *([f"  {verdict.directory}"] if verdict.directory else [])]
+        print("\n".join([*table(planned, verdicts), *said, *lines(planned.findings, len(wrong))]))
     return 1 if wrong else 0
+
+
+def _remove(reports: Iterable[JobRecord]) -> None:
+    """What jobs left that showed nothing wrong; the place for them, too, where nothing else is in it."""
+    for report in reports:
+        shutil.rmtree(report.directory)
+        with contextlib.suppress(OSError):
+            report.directory.parent.rmdir()
 
 
 def judge(one: Try, reports: Iterable[JobRecord]) -> list[Verdict]:
     """The verdict on each task of a try."""
-    found = {trial.task: trial for report in reports for trial in report.trials}
+    found = {trial.task: (report.directory, trial) for report in reports for trial in report.trials}
     return [_verdict(one, task, found.get(task.name)) for job in one.plan.jobs for task in job.tasks]
 
 
-def _verdict(one: Try, task: Task, trial: TrialRecord | None) -> Verdict:
-    if trial is None:
+def _verdict(one: Try, task: Task, found: tuple[Path, TrialRecord] | None) -> Verdict:
+    if found is None:
         return Verdict(task.name, one.end, one.expected, None, reason="its trial left nothing")
+    job, trial = found
     outcome = trial.outcome
     reward = outcome.reward if outcome.outcome != "unscored" else None
-    return Verdict(task.name, one.end, one.expected, reward, trial.trial, outcome.reason)
+    return Verdict(task.name, one.end, one.expected, reward, trial.trial, outcome.reason, shown(job / trial.trial))
 
 
 def table(planned: Tries, verdicts: Sequence[Verdict]) -> list[str]:

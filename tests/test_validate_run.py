@@ -84,6 +84,9 @@ class Run:
     code: int
     data: dict[str, Any]
     shown: str
+    jobs: list[str]
+    kept: list[str]
+    """What is left where results are, and where jobs of a validation are."""
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +102,10 @@ def ran() -> Iterator[Run]:
     words = ("validate", "--run", "--path", str(home.root / "other"))
     try:
         as_json = installation.inv(*words, "--json")
-        yield Run(as_json.returncode, json.loads(as_json.stdout), installation.inv(*words).stdout)
+        shown = installation.inv(*words).stdout
+        jobs, kept = installation.jobs_dir, installation.state_dir / "validate"
+        left = [sorted(path.name for path in place.glob("*")) for place in (jobs, kept)]
+        yield Run(as_json.returncode, json.loads(as_json.stdout), shown, *left)
     finally:
         remove(installation)
 
@@ -128,5 +134,19 @@ def test_a_verifier_that_writes_no_reward_is_shown_by_its_last_lines(ran: Run) -
         "buzz/silent    –     –      ?!       –",
     ]
     assert lines[4] == "buzz/generous: doing nothing is rewarded 1, and 0 is right"
-    assert lines[5].startswith("buzz/silent: doing nothing got no verdict: the verifier wrote no reward")
-    assert "the details are written" in lines[5]
+    assert lines[6].startswith("buzz/silent: doing nothing got no verdict: the verifier wrote no reward")
+    assert "the details are written" in lines[6]
+    assert lines[-1].endswith(": 3 tasks, no faults, 2 wrong verdicts")
+
+
+@pytest.mark.slow
+def test_only_what_shows_something_wrong_is_left_and_never_among_results(ran: Run) -> None:
+    """`inv report` takes the newest job for the result."""
+    assert ran.jobs == []
+    assert [name.rpartition("-")[2] for name in ran.kept] == ["nop", "nop"]
+    found = [Path(line.strip()) for line in ran.shown.splitlines() if line.startswith("  ")]
+    assert [path.name.partition("__")[0] for path in found] == ["generous", "silent"]
+    assert [path.parent.name for path in found] == [ran.kept[1]] * 2
+    assert all(path.is_dir() for path in found)
+    kept = {row["directory"] is not None for row in ran.data["verdicts"] if row["end"] == "oracle"}
+    assert kept == {False}
