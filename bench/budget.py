@@ -65,34 +65,33 @@ def caps_said(limits: Limits) -> str:
     return f"{money}, {_number(limits.tokens, 'tokens')}, {_number(limits.calls, 'calls')}"
 
 
-def too_small(condition: Condition, budget: Limits) -> Iterator[Problem]:
-    """The caps of a job that are below what the orchestrator's first answer alone may use: nobody would ever be asked.
+def too_small(
+    condition: Condition, budget: Limits, charged: Callable[[str], int | None] = lambda _: 0
+) -> Iterator[Problem]:
+    """The caps of a job that hold no call any more, or not even an orchestrator's answer: no work could be done.
 
-    The gateway reserves that much before it sends a call, and the prompt besides, which is only known then.
+    `charged` says what counts against the cap of a unit already, None where that is unknown. The gateway reserves the
+    most that an answer may use before it sends a call, and the prompt besides, which is only known then.
     """
+    least = _least_of_a_call(condition)
+    for unit, option in zip(UNITS, OPTIONS, strict=True):
+        cap, used, needed = getattr(budget, unit), charged(unit) or 0, getattr(least, unit)
+        if cap is None or cap - used >= needed:
+            continue
+        what = f"{_amount(used, unit)} spent of a cap of {_amount(cap, unit)}"
+        if needed > 1:
+            what += f", and an answer of {condition.orchestrator.name} may use {_amount(needed, unit)}"
+        yield Problem(option, f"{what}: no call would go out", "raise it")
+
+
+def _least_of_a_call(condition: Condition) -> Limits:
+    """What is reserved at least for an orchestrator's call; of who has no bound to its answers, or no team, 1."""
     lead = next((agent for agent in condition.agents if agent.kind == "orchestrator"), None)
     if lead is None or lead.max_output_tokens is None:
-        return
+        return Limits(1, 1, 1)
     price = condition.prices[lead.model]
-    least = Limits(
-        bound_usd_micros(price, prompt_tokens=0, output_tokens=lead.max_output_tokens), lead.max_output_tokens
-    )
-    for unit, option in zip(UNITS, OPTIONS, strict=True):
-        cap, needed = getattr(budget, unit), getattr(least, unit)
-        if cap is not None and needed is not None and cap < needed:
-            one = f"one answer of {lead.name} may use {_amount(needed, unit)}"
-            what = f"{_amount(cap, unit)} for the whole job, and {one} (max_output_tokens): no call would go out"
-            yield Problem(option, what, "raise it")
-
-
-def left_nothing(budget: Limits, charged: Callable[[str], int | None]) -> Iterator[Problem]:
-    """The caps of a job of which nothing is left. `charged` says what counts against the cap of a unit, None where
-    that is unknown."""
-    for unit, option in zip(UNITS, OPTIONS, strict=True):
-        cap, used = getattr(budget, unit), charged(unit)
-        if cap is not None and used is not None and used >= cap:
-            what = f"{_amount(used, unit)} spent, and the cap is {_amount(cap, unit)}: no call would go out"
-            yield Problem(option, what, "raise it")
+    usd_micros = bound_usd_micros(price, prompt_tokens=0, output_tokens=lead.max_output_tokens)
+    return Limits(usd_micros, lead.max_output_tokens, 1)
 
 
 def _amount(number: int, unit: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import planrecord
-from bench.budget import caps_said, left_nothing, of_team, said
+from bench.budget import caps_said, of_team, said, too_small
 from bench.condition import Limits
 from bench.dryrun import render
 from bench.errors import InvalidInput
@@ -85,19 +85,24 @@ def test_a_jobs_cap_below_its_first_answer_is_refused_before_anything_starts(tmp
     with pytest.raises(InvalidInput) as caught:
         home.plan(manifest=manifest, budget_tokens="4000", budget_usd="0.06", budget_calls="1")
     assert [str(problem) for problem in caught.value.problems] == [
-        "--budget-usd: $0.0600 for the whole job, and one answer of orch may use $0.0614 (max_output_tokens): "
+        "--budget-usd: $0.0000 spent of a cap of $0.0600, and an answer of orch may use $0.0614: "
         "no call would go out; raise it",
-        "--budget-tokens: 4,000 tokens for the whole job, and one answer of orch may use 4,096 tokens "
-        "(max_output_tokens): no call would go out; raise it",
+        "--budget-tokens: 0 tokens spent of a cap of 4,000 tokens, and an answer of orch may use 4,096 tokens: "
+        "no call would go out; raise it",
     ]
     assert home.plan(manifest=manifest, budget_tokens="4096", budget_usd="0.06144").budget.tokens == 4096
 
 
-def test_only_a_cap_that_is_spent_keeps_a_job_from_going_on() -> None:
-    spent = {"usd_micros": 1_500_000, "tokens": 1, "calls": None}
-    caps = Limits(usd_micros=1_000_000, tokens=1, calls=1)
-    assert [str(problem) for problem in left_nothing(caps, spent.get)] == [
-        "--budget-usd: $1.5000 spent, and the cap is $1.0000: no call would go out; raise it",
-        "--budget-tokens: 1 token spent, and the cap is 1 token: no call would go out; raise it",
+def test_what_earlier_runs_left_of_a_cap_has_to_hold_a_call(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    data = home.team()
+    data["roster"][0]["generation"] = {"max_output_tokens": 4096}
+    condition = load(home.manifest(data))
+    spent = {"usd_micros": 1_500_000, "tokens": 6_000, "calls": 5}
+    caps = Limits(usd_micros=1_561_440, tokens=10_000, calls=5)
+    assert [str(problem) for problem in too_small(condition, caps, spent.get)] == [
+        "--budget-tokens: 6,000 tokens spent of a cap of 10,000 tokens, and an answer of orch may use 4,096 tokens: "
+        "no call would go out; raise it",
+        "--budget-calls: 5 calls spent of a cap of 5 calls: no call would go out; raise it",
     ]
-    assert not [*left_nothing(Limits(tokens=2), spent.get)]
+    assert not [*too_small(condition, Limits(tokens=10_096, calls=6), spent.get)]

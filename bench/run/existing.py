@@ -85,11 +85,11 @@ def _changed_tasks(job: JobPlan) -> Iterator[Problem]:
 
 
 def _spent(plan: Plan, job: JobPlan) -> Iterator[Problem]:
-    """Caps that earlier runs have reached, by what the gateway charged: its account of a job goes on with it, too."""
+    """Caps of which earlier runs left too little, by what the gateway charged: its account goes on with the job."""
     from bench.spend.sums import Books
 
     if plan.budget != Limits():
-        yield from budget.left_nothing(plan.budget, Books(job.directory).read().total.charged)
+        yield from budget.too_small(plan.condition, plan.budget, Books(job.directory).read().total.charged)
 
 
 def _digests(lock: Path) -> dict[str, str]:
