@@ -20,6 +20,10 @@ from bench.garbage import collect_seldom  # noqa: E402
 
 collect_seldom()
 
+from bench.output import guard  # noqa: E402
+
+guard()
+
 from invoke import Collection, Context, task  # noqa: E402
 
 from bench import commands  # noqa: E402

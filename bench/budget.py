@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from bench.condition import Condition, Limits
@@ -47,7 +47,7 @@ def _usd_micros(given: str | None, faults: Faults) -> int | None:
         micros = Decimal(given) * USD_MICROS
         if 1 <= micros <= MOST:
             return int(micros)
-    except (InvalidOperation, ValueError):
+    except (ArithmeticError, ValueError):
         pass
     faults.append(Problem("--budget-usd", f"{given} is no sum of money", "give USD, such as 25 or 2.50"))
     return None

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from bench import judge, tomlfile
+from bench import judge, tomlfile, wording
 from bench.errors import InvalidInput, Problem
 from bench.nearest import did_you_mean, nearest
 from bench.yamlfile import Document
@@ -131,17 +131,12 @@ def _similar_sibling(path: Path) -> str:
 def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     file = f"{shown / 'task.toml'}"
     try:
-        text = (directory / "task.toml").read_text(encoding="utf-8")
-        if not text.strip():
+        document = tomlfile.read(directory / "task.toml", shown=file)
+        if not document.data:
             fix = 'begin it with [task] and its name, such as name = "buzz/hello"'
-            return Task(directory.name, directory, problems=(Problem(file, "is empty", fix),))
-        document = tomlfile.parse(text, shown=file)
+            raise InvalidInput.of(file, "is empty", fix)
     except InvalidInput as error:
         return Task(directory.name, directory, problems=error.problems)
-    except UnicodeDecodeError:
-        return Task(directory.name, directory, problems=(Problem(file, "not valid TOML: not UTF-8 text"),))
-    except OSError as error:
-        return Task(directory.name, directory, problems=(Problem(file, f"can't be read: {error.strerror}"),))
     values = document.data
     steps = _steps(values)
     phases = [_table(part, phase) for part in (values, *steps) for phase in ("agent", "verifier")]
@@ -151,7 +146,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     problems += [*_metadata_faults(document), *_layer_faults(document, layer, buzz), *_needs_faults(document, needs)]
     problems += [*_number_faults(document), *_user_faults(directory), *_judge_faults(directory, shown, steps)]
     if timeout is not None and not _is_above_0(timeout):
-        what = f"{timeout!r} is no number of seconds above 0"
+        what = f"{wording.shown(timeout)} is no number of seconds above 0"
         problems.append(document.problem(("agent", "timeout_sec"), what))
         timeout = None
     problems += _step_number_faults(document, steps)
@@ -198,7 +193,7 @@ def _step_number_faults(document: Document, steps: Sequence[dict[str, Any]]) -> 
     for index, step in enumerate(steps):
         own = _get(step, "agent", "timeout_sec")
         if own is not None and not _is_above_0(own):
-            what = f"{own!r} is no number of seconds above 0"
+            what = f"{wording.shown(own)} is no number of seconds above 0"
             yield document.problem(("steps", index, "agent", "timeout_sec"), what)
 
 
@@ -223,14 +218,16 @@ def _name_faults(document: Document, name: Any, buzz: bool) -> Iterator[Problem]
             yield document.problem(("task", "name"), "is missing", "give it a name such as buzz/hello")
     elif not isinstance(name, str) or not TASK_NAME.fullmatch(name) or ".." in name:
         fix = "its form is org/name, such as buzz/hello"
-        yield document.problem(("task", "name"), f"{name!r} is no task name", fix)
+        yield document.problem(("task", "name"), f"{wording.shown(name)} is no task name", fix)
 
 
 def _metadata_faults(document: Document) -> Iterator[Problem]:
     """Fields that only a slip of the pen keeps from being ours. The others are the task's own business."""
     metadata = document.data.get("metadata", {})
     if not isinstance(metadata, dict):
-        yield document.problem(("metadata",), f"{metadata!r} is no table", "it begins with a line [metadata]")
+        yield document.problem(
+            ("metadata",), f"{wording.shown(metadata)} is no table", "it begins with a line [metadata]"
+        )
         return
     for name in metadata.keys() - set(OWN_METADATA):
         if meant := did_you_mean(name, OWN_METADATA, cutoff=ALMOST):
@@ -239,13 +236,13 @@ def _metadata_faults(document: Document) -> Iterator[Problem]:
 
 def _layer_faults(document: Document, layer: Any, buzz: bool) -> Iterator[Problem]:
     if layer not in LAYERS and (buzz or layer is not None):
-        what = "is missing" if layer is None else f"unknown layer {layer!r}"
+        what = "is missing" if layer is None else f"unknown layer {wording.shown(layer)}"
         yield document.problem(("metadata", "evaluation_layer"), f"{what}; it is {' or '.join(LAYERS)}")
 
 
 def _needs_faults(document: Document, needs: Any) -> Iterator[Problem]:
     if needs is not None and not _names(needs):
-        what = f"{needs!r} is no list of names"
+        what = f"{wording.shown(needs)} is no list of names"
         yield document.problem(("metadata", "needs_members"), what, 'its form is ["worker-1"]')
 
 
@@ -311,7 +308,7 @@ def _number_faults(document: Document) -> Iterator[Problem]:
     for section, key in ABOVE_0:
         number = _get(document.data, section, key)
         if isinstance(number, int | float) and not _is_above_0(number):
-            yield document.problem((section, key), f"{number!r} is not above 0")
+            yield document.problem((section, key), f"{wording.shown(number)} is not above 0")
 
 
 def _is_above_0(number: Any) -> bool:

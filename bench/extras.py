@@ -17,6 +17,7 @@ from bench import yamlfile
 from bench.errors import InvalidInput, Problem
 from bench.faults import Faults
 from bench.nearest import did_you_mean
+from bench.textfile import TOO_DEEP
 
 if TYPE_CHECKING:
     from bench.options import Options
@@ -188,6 +189,8 @@ def _pairs(option: str, given: Sequence[str], faults: Faults) -> dict[str, Any]:
             faults.append(Problem(f"{option} {name}", "is given twice", "give it once"))
         try:
             pairs[name] = json.loads(value)
+        except RecursionError:
+            faults.append(Problem(f"{option} {name}", TOO_DEEP))
         except ValueError:
             pairs[name] = words.get(value, value)
     return pairs

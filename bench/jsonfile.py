@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench import jsonl
+from bench import jsonl, textfile
 from bench.errors import InvalidInput
 from bench.faults import shown
+
+MOST_BYTES = 256 * textfile.MIB
+"""Harbor's records of a job name each of its trials."""
 
 
 def read(path: Path, *, fix: str) -> dict[str, Any]:
     """The object in a file. Raises FileNotFoundError, and InvalidInput where it is damaged; `fix` says what to do."""
+    if not path.exists():
+        raise FileNotFoundError(path)
+    where = shown(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise InvalidInput.of(shown(path), f"can't be read: {error.strerror}", fix) from None
+        value = json.loads(textfile.text(path, what="file", most_bytes=MOST_BYTES))
+    except InvalidInput as error:
+        raise InvalidInput(replace(problem, fix=fix) for problem in error.problems) from None
     except json.JSONDecodeError as error:
         raise InvalidInput.of(
-            f"{shown(path)}:{error.lineno}", f"is damaged ({error.msg}, column {error.colno})", fix
+            f"{where}:{error.lineno}", f"is damaged ({error.msg}, column {error.colno})", fix
         ) from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput.of(shown(path), f"is damaged ({error})", fix) from None
+    except RecursionError:
+        raise InvalidInput.of(where, "is damaged (nested without end)", fix) from None
+    except ValueError:
+        raise InvalidInput.of(where, f"is damaged ({textfile.TOO_LONG_A_NUMBER})", fix) from None
     if not isinstance(value, dict):
-        raise InvalidInput.of(shown(path), "is damaged (not a JSON object)", fix)
+        raise InvalidInput.of(where, "is damaged (not a JSON object)", fix)
     return value
 
 

@@ -6,15 +6,17 @@ So it works on the file's plain data and skips what hasn't the form that `bench/
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from bench import manifest_limits, yamlfile
+from bench import manifest_limits, textfile, yamlfile
 from bench.condition import agent_names
-from bench.errors import Problem
+from bench.errors import InvalidInput, Problem
+from bench.faults import shown
 from bench.manifest_schema import MOST_AGENTS, Pinned
 from bench.mentions import unknown_mentions
 
@@ -160,17 +162,22 @@ def _read_pinned(
     Upstream keeps `personas/` beside `manifests/`, we keep it inside: both are looked at.
     """
     name = pinned["path"]
+    folder = manifest.resolve().parent
     if Path(name).is_absolute():
         return None, document.problem((*field, "path"), f"{name} must be relative to the manifest's folder")
-    places = [folder / name for folder in (manifest.resolve().parent, manifest.resolve().parent.parent)]
+    if not Path(os.path.normpath(folder / name)).is_relative_to(folder.parent):
+        # A condition travels with its folder, and what lies elsewhere is nobody's prompt.
+        what = f"{name} lies outside the manifest's folder and the one that this is in"
+        return None, document.problem((*field, "path"), what, f"copy it below {shown(folder)}")
+    places = [folder / name, folder.parent / name]
     file = next((place for place in places if place.is_file()), None)
     if file is None:
-        return None, document.problem((*field, "path"), f"no such file {name} in {manifest.resolve().parent}")
+        return None, document.problem((*field, "path"), f"no such file {name} in {folder}")
     try:
-        content = file.read_bytes()
+        content = textfile.data(file, what="prompt", where=name)
         text = content.decode()
-    except OSError as error:
-        return None, document.problem((*field, "path"), f"{name} can't be read: {error.strerror}")
+    except InvalidInput as error:
+        return None, document.problem((*field, "path"), str(error))
     except UnicodeDecodeError:
         return None, document.problem((*field, "path"), f"{name} is not UTF-8 text")
     found = hashlib.sha256(content).hexdigest()

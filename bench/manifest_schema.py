@@ -41,17 +41,25 @@ HOUR_RATIO = 2
 MOST_AGENTS = 64
 """Of one roster member."""
 
+LONGEST_S = 30 * 86_400
+"""A trial of more than a month is a mistaken unit."""
+
+HIGHEST_USD = 1_000_000
+"""Of what a trial, or a member of it, may cost."""
+
 
 def _rate(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is no price; give USD per million tokens, such as 0.30")  # noqa: TRY004
+        raise ValueError(f"{wording.shown(value)} is no price; give USD per million tokens, such as 0.30")  # noqa: TRY004
     return rate_usd_micros(str(value))
 
 
 def _usd(value: Any) -> int:
     """A sum in micro-dollars: a price's checks but for its bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{value!r} is no sum of money; give USD, such as 2.50")
+        raise ValueError(f"{wording.shown(value)} is no sum of money; give USD, such as 2.50")
+    if value > HIGHEST_USD:
+        raise ValueError(f"{wording.shown(value)} USD is over {HIGHEST_USD:,}")
     return int(Decimal(str(value)) * USD_MICROS)
 
 
@@ -70,7 +78,10 @@ def _name(value: str) -> str:
 type Name = Annotated[str, AfterValidator(_name)]
 type Rate = Annotated[int, PlainValidator(_rate)]
 type Usd = Annotated[int, PlainValidator(_usd)]
-type Count = Annotated[int, Field(ge=1)]
+type Count = Annotated[int, Field(ge=1, le=10**12)]
+type Seconds = Annotated[int, Field(ge=1, le=LONGEST_S)]
+type Cores = Annotated[int, Field(ge=1, le=10_000)]
+type Megabytes = Annotated[int, Field(ge=1, le=10**9)]
 type Text = Annotated[str, Field(min_length=1)]
 type Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
 
@@ -120,7 +131,7 @@ class Budget(Strict):
 
 
 class TrialBudget(Budget):
-    timeout_seconds: Count
+    timeout_seconds: Seconds
 
 
 class Member(Strict):
@@ -216,9 +227,9 @@ class PriceRow(RateRow):
 
 
 class Environment(Strict):
-    override_cpus: Count | None = None
-    override_memory_mb: Count | None = None
-    override_storage_mb: Count | None = None
+    override_cpus: Cores | None = None
+    override_memory_mb: Megabytes | None = None
+    override_storage_mb: Megabytes | None = None
 
 
 class Manifest(Strict):

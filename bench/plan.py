@@ -18,7 +18,7 @@ from bench.condition import Condition
 from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.extras import Extras
-from bench.faults import Faults, no_effect
+from bench.faults import Faults
 from bench.nearest import did_you_mean
 from bench.options import Options
 from bench.planned import Plan
@@ -78,14 +78,16 @@ def make(options: Options) -> Plan:
         faults += baseline.solution_problems(tasks)
     if not options.dry_run:
         faults += harbortask.problems(task for task in tasks if not task.problems)
-        faults += checks.key_problems(endpoints, endpoint_config, options.environ)
         checks.hide_keys(endpoints)
-        faults += checks.machine_problems(
-            condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
-        )
-        faults += checks.listening_problems(endpoints, endpoint_config)
-        if not known and environment not in ("sandbox", "docker"):
-            faults += extras.preflight(harbors, environment)
+        if not _is_astray(options):
+            baselines = options.agent is not None
+            faults += checks.key_problems(endpoints, endpoint_config, options.environ, baseline=baselines)
+            faults += checks.machine_problems(
+                condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
+            )
+            faults += checks.listening_problems(endpoints, endpoint_config)
+            if not known and environment not in ("sandbox", "docker"):
+                faults += extras.preflight(harbors, environment)
     if condition is None or not all(job.dataset or job.tasks for job in jobs):
         raise_problems(faults)  # What is planned can't be told.
     assert condition
@@ -109,6 +111,13 @@ def make(options: Options) -> Plan:
     return plan
 
 
+def _is_astray(options: Options) -> bool:
+    """Whether what is to play is itself the fault: then keys and engines of something else are of no interest."""
+    if options.agent:
+        return options.agent not in baseline.MODELLESS and not baseline.asks_model(options.agent)
+    return bool(options.script) and not options.rehearsal
+
+
 def _script(options: Options, faults: Faults) -> str | None:
     if options.agent:
         return None  # What --rehearsal would be for is said with the baseline's other faults.
@@ -129,7 +138,8 @@ def _terms(
             return _baseline_terms(options, harbors, faults)
         return baseline.condition(options.agent), {}, None
     if options.model:
-        faults += no_effect("--manifest", "says on which models a team plays", {"--model": options.model})
+        what = "only a baseline plays another model than its own; a team's are in its --manifest"
+        faults.append(Problem("--model", what, "leave it out, or name an --agent"))
     scripted = rehearsal or (replay and replay.rehearsal)
     manifest = options.manifest or options.root / (REHEARSAL_MANIFEST if scripted else DEFAULT_MANIFEST)
     condition = faults.catch(lambda: manifests.load(manifest))

@@ -35,10 +35,9 @@ ENVIRONMENTS = ("sandbox", *HARBOR_ENVIRONMENTS)
 CONNECT_S = 1.5
 """For a connection to this machine itself."""
 
-WAYS_ON = (
-    "set it, or go on without a key: --rehearsal, or a local model with --manifest "
-    "manifests/builtin-lead-two-workers-local.yaml --endpoint-config manifests/endpoints/local.json"
-)
+LOCAL = "a local model with --manifest manifests/builtin-{}-local.yaml --endpoint-config manifests/endpoints/local.json"
+WAYS_ON = f"set it, or go on without a key: --rehearsal, or {LOCAL.format('lead-two-workers')}"
+BASELINES_WAY_ON = f"set it, or go on without a key: {LOCAL.format('solo')}"
 
 
 def environment_problems(environment: str) -> Iterator[Problem]:
@@ -114,7 +113,7 @@ def team_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Probl
 
 def script_problems(tasks: Sequence[Task], script: str, condition: Condition) -> Iterator[Problem]:
     """Tasks without the script, scripts with faults, and scripts that are not for this roster."""
-    from bench.gateway.script import Known, load_script
+    from bench.gateway.script import Known, load_file
     from bench.harness.toolspecs import ALL, DONE
     from bench.manifest_checks import USER
 
@@ -131,12 +130,9 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
             continue
         short = bool(set(task.needs_members) - names)
         try:
-            parsed = load_script(file.read_text(encoding="utf-8"), shown(file), None if short else known)
+            parsed = load_file(file, None if short else known)
         except InvalidInput as error:
             yield from error.problems
-            continue
-        except (OSError, UnicodeDecodeError) as error:
-            yield Problem(shown(file), f"the script can't be read: {error}")
             continue
         if short:
             continue  # Its script is for them, too: that the roster lacks them is told once, by `member_problems`.
@@ -198,15 +194,18 @@ def real_agent_problems(
             yield Problem(task.name, what, "use a condition of builtin agents")
 
 
-def key_problems(endpoints: Mapping[str, Endpoint], file: Path | None, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Variables of keys that are not set, with the endpoints that need them."""
+def key_problems(
+    endpoints: Mapping[str, Endpoint], file: Path | None, environ: Mapping[str, str], *, baseline: bool = False
+) -> Iterator[Problem]:
+    """Variables of keys that are not set, with the endpoints that need them; a `baseline` can't be rehearsed."""
+    ways_on = BASELINES_WAY_ON if baseline else WAYS_ON
     missing: dict[str, list[str]] = {}
     for endpoint in endpoints.values():
         if endpoint.api_key_env and not environ.get(endpoint.api_key_env, "").strip():
             missing.setdefault(endpoint.api_key_env, []).append(endpoint.name)
     for variable, names in missing.items():
         who = "endpoint" if len(names) == 1 else "endpoints"
-        yield Problem(f"{who} {', '.join(names)} ({shown(file) if file else ''})", f"{variable} is not set", WAYS_ON)
+        yield Problem(f"{who} {', '.join(names)} ({shown(file) if file else ''})", f"{variable} is not set", ways_on)
 
 
 def listening_problems(endpoints: Mapping[str, Endpoint], file: Path | None) -> Iterator[Problem]:

@@ -29,6 +29,8 @@ PROBE_BYTES = 65_536
 """Less than any job writes."""
 OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT)
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+MOST_AT_ONCE = 1000
+"""Trials of one driver host. With more, its jobs are split between hosts (DESIGN decision 13)."""
 STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -63,7 +65,7 @@ def make(
 ) -> tuple[JobPlan, ...]:
     """The jobs: one, or one for each layer where both have tasks and no number of attempts is given (row C5)."""
     attempts = faults.number("--attempts/-k", options.attempts)
-    n_concurrent = faults.number("--n-concurrent/-n", options.n_concurrent) or 1
+    n_concurrent = faults.number("--n-concurrent/-n", options.n_concurrent, most=MOST_AT_ONCE) or 1
     if options.job_name and not JOB_NAME.fullmatch(options.job_name):
         what = f"{options.job_name!r} is no job name: letters, digits, dots, dashes and underscores, at most 128"
         faults.append(Problem("--job-name", what))

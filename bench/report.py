@@ -12,6 +12,7 @@ from bench.condition import trust_domain
 from bench.costs import Spend
 from bench.errors import InvalidInput
 from bench.merge import merged
+from bench.nearest import nearest
 from bench.records import PLAN, JobRecord, TrialRecord
 from bench.records import read_job as read_job
 from bench.table import render
@@ -37,7 +38,9 @@ def directories_of(jobs_dir: Path, names: Sequence[str]) -> list[Path]:
     for name in names:
         directory = Path(name) if Path(name).is_dir() else jobs_dir / name
         if not any((directory / file).is_file() for file in (PLAN, "config.json")):
-            raise InvalidInput.of(f"--job {name}", "no such job", f"`ls {jobs_dir}` lists them")
+            near = nearest(name, [path.parent.name for path in jobs_dir.glob(f"*/{PLAN}")])
+            fix = f"the nearest are {', '.join(near)}" if near else f"`ls {jobs_dir}` lists them"
+            raise InvalidInput.of(f"--job {name}", "no such job", fix)
         directories.append(directory.absolute())
     return list(dict.fromkeys(directories))
 

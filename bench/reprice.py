@@ -129,7 +129,8 @@ def start_value(model: str) -> dict[str, str]:
         )
     known: dict[str, dict[str, Any]] = json.loads(table.read_text(encoding="utf-8"), parse_float=str)
     if model not in known or LITELLM_ROWS["input"] not in known[model]:
-        raise InvalidInput.of("--model", f"LiteLLM's table has no price for {model!r}", did_you_mean(model, known))
+        near = did_you_mean(model, known) or "give the name that its provider uses, such as claude-sonnet-4-6"
+        raise InvalidInput.of("--model", f"LiteLLM's table has no price for {model!r}", near)
     found = {ours: known[model][theirs] for ours, theirs in LITELLM_ROWS.items() if theirs in known[model]}
     return {
         ours: format((Decimal(str(usd_per_token)) * 1_000_000).normalize(), "f")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from bench.errors import Problem, raise_problems
+from bench.errors import InvalidInput, Problem, raise_problems
+from bench.nearest import did_you_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project's folder. `.benchmark/`, `jobs/` and `buzz-dataset/` belong to it, not to the current one."""
@@ -94,9 +95,20 @@ class Settings:
 _configured: Mapping[str, Any] = {}
 
 
-def configure(values: Mapping[str, Any]) -> None:
-    """Take the `buzzbench` section of invoke.yaml, once, before any task runs (the executor does)."""
+def configure(values: Any) -> None:
+    """Take the `buzzbench` section of invoke.yaml, once, before any task runs (the executor does).
+
+    Raises InvalidInput for what is no section, and for each field that there isn't.
+    """
     global _configured
+    where = "invoke.yaml: buzzbench"
+    if not isinstance(values, Mapping):
+        raise InvalidInput.of(where, f"{values!r} is no mapping of settings to values")
+    raise_problems(
+        Problem(f"{where}.{name}", "unknown field", did_you_mean(str(name), ENVIRONMENT) or "ARCHITECTURE.md has them")
+        for name in values
+        if name not in ENVIRONMENT
+    )
     _configured = dict(values)
 
 
@@ -134,19 +146,22 @@ def load(
 def _convert(name: str, given: Any) -> Any:
     match name:
         case "state_dir" | "jobs_dir" | "pg_bin" | "buzz_source" | "agent_programs":
-            return Path(str(given)).expanduser().absolute()
+            try:
+                return Path(_text(given)).expanduser().absolute()
+            except RuntimeError:
+                raise ValueError(f"{given!r} is in the home of a user whom this machine lacks") from None
         case "relay_port" | "gateway_port" | "postgres_port" | "metrics_port":
             lowest = 0 if name == "gateway_port" else 1
-            if not str(given).isdecimal() or not lowest <= int(given) <= 65535:
+            if not _is_number(given, lowest, 65535):
                 raise ValueError(f"{given!r} is no TCP port; give a number from {lowest} to 65535")
             return int(given)
         case "docker_starts":
-            if not str(given).isdecimal() or not 1 <= int(given) <= 999:
+            if not _is_number(given, 1, 999):
                 raise ValueError(f"{given!r} is no number of trials; give one from 1 to 999")
             return int(given)
         case "upstream_retries" | "longest_wait_s":
             most = 99 if name == "upstream_retries" else 86_400
-            if not str(given).isdecimal() or int(given) > most:
+            if not _is_number(given, 0, most):
                 raise ValueError(f"{given!r} is no whole number from 0 to {most}")
             return int(given)
         case "compose_project":
@@ -164,4 +179,14 @@ def _convert(name: str, given: Any) -> Any:
                 raise ValueError(f"{given!r} is neither true nor false")
             return words[str(given).lower()]
         case _:
-            return str(given)
+            return _text(given)
+
+
+def _is_number(given: Any, least: int, most: int) -> bool:
+    return bool(re.fullmatch(r"[0-9]{1,15}", str(given))) and least <= int(given) <= most
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str | Path) or not str(given):
+        raise ValueError("is empty" if given == "" else f"{given!r} is no text")
+    return str(given)

@@ -11,14 +11,13 @@ Invoke expands all calls of a command line, then executes them. `PlanExecutor` u
 
 from __future__ import annotations
 
+import errno
 import inspect
-import os
-import signal
-import sys
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from invoke import Call, Collection, Executor, Exit, Task
+from invoke import Call, Collection, Config, Executor, Exit, Task
 from invoke.parser import Argument
 from invoke.parser.parser import ParseMachine
 
@@ -27,6 +26,18 @@ from bench.errors import BuzzbenchError, Problem, Problems, raise_problems
 
 type Check = Callable[..., object]
 type Plan = Callable[..., Mapping[str, Any] | None]
+
+
+DISK = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EROFS: "it is on a read-only file system",
+    errno.EACCES: "this user may not",
+    errno.EPERM: "this user may not",
+    errno.EIO: "the disk reports a fault",
+    errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
+}
+"""What a disk refuses whoever asks, and what to do. Any other failure of the system's is a fault of ours."""
 
 
 class Stage(Task[Any]):
@@ -93,7 +104,7 @@ class CheckedArgument(Argument):
 
 def whole_number(text: str) -> int:
     """A whole number of at least 1, as `-k` and `-n` take it. Raises ValueError."""
-    if not text.strip().isdecimal() or int(text) < 1:
+    if not re.fullmatch(r"[0-9]{1,15}", text.strip()) or int(text) < 1:
         raise ValueError(f"{text!r} is no whole number of at least 1")
     return int(text)
 
@@ -105,20 +116,20 @@ class PlanExecutor(Executor):
     """Whether some executor is running tasks now."""
 
     def execute(self, *tasks: Any) -> Any:
-        settings.configure(self.config.get("buzzbench", {}))
         if self.config.run.dry:
             raise _usage("--dry (-R) is Invoke's own and would run the tasks all the same; use `inv bench --dry-run`")
         PlanExecutor.at_work = True
         try:
+            settings.configure(self.config.get("buzzbench", {}))
             return super().execute(*tasks)
         except BuzzbenchError as error:
             raise Exit(f"inv: {error}".replace("\n", "\ninv: "), code=error.exit_code) from error
         except KeyboardInterrupt:
             raise Exit("inv: interrupted", code=130) from None
-        except BrokenPipeError:
-            # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise Exit(code=128 + signal.SIGPIPE) from None
+        except OSError as error:
+            if error.errno not in DISK or error.filename is None:
+                raise
+            raise Exit(f"inv: {error.filename}: {error.strerror}; {DISK[error.errno]}", code=1) from error
         finally:
             PlanExecutor.at_work = False
 
@@ -195,9 +206,28 @@ def _parse_error_as_usage(machine: ParseMachine, message: str) -> None:
     hint = f"inv --help {task}" if task else "inv --list"
     # A flag that has its value already takes no second one: Invoke then stumbles over the value.
     flag: Argument | None = machine.flag
-    twice = f" (is {flag!r} given twice?)" if flag and flag.got_value else ""
-    raise _usage(f"{message.rstrip('.!')}{twice}; see `{hint}`")
+    why = ""
+    if flag and flag.got_value:
+        why = f" (is {flag!r} given twice?)" if flag.takes_value else f" ({flag!r} takes no value)"
+    raise _usage(f"{message.rstrip('.!')}{why}; see `{hint}`")
 
+
+_load_project = Config.load_project
+
+
+def _project_or_one_line(config: Config, merge: bool = True) -> None:
+    """Invoke's own, but that a faulty invoke.yaml is one line."""
+    try:
+        _load_project(config, merge)
+    except Exception as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        what = f"not valid YAML: {getattr(error, 'problem', '')}" if mark else "its sections are no mappings of fields"
+        raise _usage(f"invoke.yaml{line}: {what}; `git checkout invoke.yaml` brings back Buzzbench's own") from None
+
+
+# tests/conformance/test_invoke.py holds the assumption.
+Config.load_project = _project_or_one_line  # type: ignore[method-assign,assignment]
 
 # Invoke ends with 1 where the command line can't be parsed; the rest of the field, and we, with 2.
 # tests/conformance/test_invoke.py holds the assumption.

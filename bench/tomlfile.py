@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
-from bench import yamlfile
+from bench import textfile, yamlfile
 from bench.errors import InvalidInput
 from bench.yamlfile import Document, Field
 
@@ -26,6 +27,11 @@ class TomlDocument(Document):
         return text
 
 
+def read(path: Path, *, shown: str) -> TomlDocument:
+    """The data in a TOML file, as `parse` gives it. Raises InvalidInput also where the file can't be read."""
+    return parse(textfile.text(path, what=path.name, where=shown), shown=shown)
+
+
 def parse(text: str, *, shown: str) -> TomlDocument:
     """The data in a TOML text; `shown` is the path as messages name it. Raises InvalidInput with a fault's line."""
     try:
@@ -34,6 +40,12 @@ def parse(text: str, *, shown: str) -> TomlDocument:
         line = re.search(r"at line (\d+)", str(error))
         reason = re.sub(r" \(at .*\)$", "", str(error))
         raise InvalidInput.of(f"{shown}:{line[1]}" if line else shown, f"not valid TOML: {reason}") from None
+    except RecursionError:
+        raise InvalidInput.of(shown, f"this TOML {textfile.TOO_DEEP}") from None
+    except ValueError:
+        raise InvalidInput.of(shown, f"this TOML {textfile.TOO_LONG_A_NUMBER}") from None
+    if fault := textfile.fault(data):
+        raise InvalidInput.of(shown, f"this TOML {fault}")
     return TomlDocument(shown, data, _lines(text))
 
 

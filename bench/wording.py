@@ -6,14 +6,26 @@ be.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 type Field = tuple[str | int, ...]
 """The way to a value: `("roster", 0, "prompt")`."""
+
+LONGEST_SHOWN = 80
+"""Characters of a value in a message."""
+
+FORMS = {
+    r"^[0-9a-f]{64}$": "no SHA-256: 64 hex digits, in lower case",
+    r"^[a-z0-9][a-z0-9._-]*$": "no name: lower-case letters, digits, dots, - and _, the first a letter or a digit",
+}
+"""What a text then is that hasn't the form of a pattern of ours."""
 
 KINDS = {
     "string_type": "no text",
@@ -48,7 +60,7 @@ def said(fault: ErrorDetails) -> str:
         case "extra_forbidden":
             return "unknown field"
         case "literal_error" | "enum":
-            return f"{value} is not one of {str(context['expected']).replace(' or ', ', ')}"
+            return _unlisted(fault["input"], str(context["expected"]).replace(" or ", ", "))
         case "greater_than":
             return f"{value} is not above {context['gt']}"
         case "greater_than_equal":
@@ -64,13 +76,19 @@ def said(fault: ErrorDetails) -> str:
         case "string_too_long" | "too_long":
             return f"{value} is too long: at most {context['max_length']} are allowed"
         case "string_pattern_mismatch":
-            return f"{value} hasn't the form {context['pattern']}"
+            return f"{value} is {FORMS.get(context['pattern'], 'not of the form that is needed')}"
         case "value_error":
             return _lowered(str(context["error"]).rstrip("."))
         case kind if kind in KINDS:
             return f"{value} is {KINDS[kind]}"
         case _:
             return f"{_lowered(fault['msg'])}, not {value}"
+
+
+def _unlisted(given: Any, expected: str) -> str:
+    """A value that is none of those there are, with the one that was probably meant."""
+    near = did_you_mean(given, [name.strip("'") for name in expected.split(", ")]) if isinstance(given, str) else ""
+    return f"{shown(given)} is not one of {expected}" + (f"; {near}" if near else "")
 
 
 def by_place(data: Any, faults: Iterable[ErrorDetails]) -> dict[Field, str]:
@@ -98,16 +116,32 @@ def place(data: Any, loc: tuple[int | str, ...]) -> Field:
 
 
 def _lowered(sentence: str) -> str:
-    """Without its capital letter, unless it begins with one of Python's values."""
-    return sentence if sentence.startswith(("True", "False", "None")) else sentence[:1].lower() + sentence[1:]
+    """Without its capital letter."""
+    return sentence[:1].lower() + sentence[1:]
 
 
 def shown(value: Any) -> str:
-    """A value as a message names it: what is long or made of parts, only by its kind."""
+    """A value as people write it in a file: what is long or made of parts, only by its kind.
+
+    >>> shown("many"), shown(True), shown(datetime.date(2026, 7, 1)), shown(None)
+    ("'many'", 'true', '2026-07-01', 'nothing')
+    """
     match value:
         case Mapping():
             return "a mapping"
         case list() | tuple():
             return f"a list of {len(value)}"
+        case bool():
+            return str(value).lower()
+        case None:
+            return "nothing"
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case str() if len(value) > LONGEST_SHOWN:
+            return f"{value[:LONGEST_SHOWN]!r}…"
+        case int() if abs(value) >= 10**LONGEST_SHOWN:
+            return "a number of that many digits"
+        case bytes():
+            return "binary data"
         case _:
             return repr(value)

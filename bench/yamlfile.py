@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from bench import faults, wording
+from bench import faults, textfile, wording
 from bench.errors import InvalidInput, Problem, raise_problems
 
 if TYPE_CHECKING:
@@ -20,6 +20,17 @@ type Field = wording.Field
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where PyYAML was built with it: a tenth of the time."""
+
+MOST_VALUES = 1_000_000
+"""What a file may unfold to: aliases of aliases double with each line."""
+
+SCALARS = {
+    "int": "no whole number, or one of too many digits",
+    "float": "no number",
+    "bool": "neither true nor false",
+    "timestamp": "no date that there is",
+}
+"""What a scalar then is, by its tag."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +67,8 @@ def read(path: Path, *, what: str, parser: Callable[..., Document] | None = None
 
     Raises InvalidInput for a file that can't be read, for broken text (with its line) and for duplicate keys.
     """
-    shown = faults.shown(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InvalidInput.of(shown, f"no such {what}") from None
-    except IsADirectoryError:
-        raise InvalidInput.of(shown, f"is a directory, no {what}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput.of(shown, f"this {what} is not UTF-8 text") from None
-    except OSError as error:
-        raise InvalidInput.of(shown, f"the {what} can't be read: {error.strerror}") from None
-    return (parser or parse)(text, shown=shown, what=what)
+    text = textfile.text(path, what=what)
+    return (parser or parse)(text, shown=faults.shown(path), what=what)
 
 
 def parse(text: str, *, shown: str, what: str, loader: Any = LOADER) -> Document:
@@ -76,11 +77,15 @@ def parse(text: str, *, shown: str, what: str, loader: Any = LOADER) -> Document
         reader = loader(text)
         try:
             root = reader.get_single_node()
+            if root is None:
+                raise InvalidInput.of(shown, f"this {what} is empty")
             if not isinstance(root, yaml.MappingNode):
                 raise InvalidInput.of(shown, f"this {what} is no mapping of fields to values")
             # Looked at first: constructing the data rewrites merged mappings (`<<`).
             lines: dict[Field, int] = {}
-            raise_problems(_walk(root, (), shown, lines, set()))
+            raise_problems(_walk(root, (), shown, lines, set(), reader))
+            if fault := _measured(root):
+                raise InvalidInput.of(shown, f"this {what} {fault}")
             data = reader.construct_document(root)
         finally:
             reader.dispose()
@@ -90,6 +95,8 @@ def parse(text: str, *, shown: str, what: str, loader: Any = LOADER) -> Document
         raise InvalidInput.of(where, f"not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise InvalidInput.of(shown, f"not valid YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise InvalidInput.of(shown, f"this {what} {textfile.TOO_DEEP}") from None
     return Document(shown, data, lines)
 
 
@@ -99,11 +106,18 @@ def parse_json(text: str, *, shown: str, what: str) -> Document:
     JSON is YAML, but for tabs between its parts and for some escapes that nobody needs in such files; where the text
     has one of these, its lines are unknown.
     """
+    if not text.strip():
+        raise InvalidInput.of(shown, f"this {what} is empty")
     try:
         data = json.loads(text)
-    except ValueError as error:
-        where = f"{shown}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else shown
-        raise InvalidInput.of(where, f"not valid JSON: {getattr(error, 'msg', error)}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput.of(f"{shown}:{error.lineno}", f"not valid JSON: {error.msg}") from None
+    except RecursionError:
+        raise InvalidInput.of(shown, f"this {what} {textfile.TOO_DEEP}") from None
+    except ValueError:
+        raise InvalidInput.of(shown, f"this {what} {textfile.TOO_LONG_A_NUMBER}") from None
+    if fault := textfile.fault(data):
+        raise InvalidInput.of(shown, f"this {what} {fault}")
     if not isinstance(data, dict):
         raise InvalidInput.of(shown, f"this {what} is no object of fields and values")
     lines: dict[Field, int] = {}
@@ -113,7 +127,7 @@ def parse_json(text: str, *, shown: str, what: str) -> Document:
     except yaml.YAMLError:
         return Document(shown, data, lines)
     assert root is not None
-    raise_problems(_walk(root, (), shown, lines, set()))
+    raise_problems(_walk(root, (), shown, lines, set(), None))
     return Document(shown, data, lines)
 
 
@@ -123,8 +137,10 @@ def _walk(
     shown: str,
     lines: dict[Field, int],
     walked: set[int],
+    reader: Any,
     within: frozenset[int] = frozenset(),
 ) -> Iterator[Problem]:
+    """The faults of what is written, and where each value stands; `reader` makes values of scalars, unless None."""
     line = node.start_mark.line + 1
     lines.setdefault(at, line)
     # An alias (`*name`) repeats a node: its line is known already, and one that holds itself has no end.
@@ -134,9 +150,11 @@ def _walk(
         return
     walked.add(id(node))
     within |= {id(node)}
-    if isinstance(node, yaml.SequenceNode):
+    if isinstance(node, yaml.ScalarNode):
+        yield from _scalar_faults(node, at, shown, reader)
+    elif isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            yield from _walk(item, (*at, number), shown, lines, walked, within)
+            yield from _walk(item, (*at, number), shown, lines, walked, reader, within)
     elif isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key_node, value_node in node.value:
@@ -145,4 +163,42 @@ def _walk(
                 yield Problem(f"{shown}:{line}", f"{dotted((*at, key))}: given twice, first on line {seen[key]}")
             seen[key] = line
             lines[(*at, key)] = line
-            yield from _walk(value_node, (*at, key), shown, lines, walked, within)
+            if isinstance(key_node, yaml.ScalarNode):
+                yield from _scalar_faults(key_node, (*at, key), shown, reader)
+            yield from _walk(value_node, (*at, key), shown, lines, walked, reader, within)
+
+
+def _scalar_faults(node: yaml.ScalarNode, at: Field, shown: str, reader: Any) -> Iterator[Problem]:
+    """A scalar that is not what its tag or its form says: an impossible date, a number of thousands of digits."""
+    if reader is None:
+        return
+    tag = node.tag.rpartition(":")[2]
+    try:
+        value = reader.construct_object(node)
+    except yaml.MarkedYAMLError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, ValueError):
+        # PyYAML lets through whatever Python's own types say of the text.
+        what = f"{wording.shown(node.value)} is {SCALARS.get(tag, f'no {tag}')}"
+        yield Problem(f"{shown}:{node.start_mark.line + 1}", f"{dotted(at)}: {what}" if at else what)
+        return
+    if isinstance(value, str) and textfile.HALF.search(value):
+        yield Problem(f"{shown}:{node.start_mark.line + 1}", f"{dotted(at)}: {textfile.NO_CHARACTER}")
+
+
+def _measured(root: yaml.Node) -> str | None:
+    """What is wrong with how much a text unfolds to, its aliases (`*name`) followed, if anything is."""
+    known: dict[int, tuple[int, int]] = {}
+
+    def measure(node: yaml.Node) -> tuple[int, int]:
+        """How many values it is, and how deep they lie."""
+        if id(node) not in known:
+            parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else ()
+            inner = [measure(n) for part in parts for n in (part if isinstance(part, tuple) else (part,))]
+            known[id(node)] = 1 + sum(size for size, _ in inner), 1 + max((depth for _, depth in inner), default=0)
+        return known[id(node)]
+
+    size, depth = measure(root)
+    if depth > textfile.MOST_DEPTH:
+        return textfile.TOO_DEEP
+    return f"unfolds to more than {MOST_VALUES:,} values" if size > MOST_VALUES else None

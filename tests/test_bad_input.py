@@ -232,6 +232,27 @@ TABLE = [
     ),
     Bad("no time for work", _good_toml("[agent]\ntimeout_sec = 8\n"), "buzz/good: no time is left for work"),
     _number("--n-tasks", "n_tasks", "0"),
+    Bad("too many at once", _options(n_concurrent="100000"), "--n-concurrent/-n: 100000 is not a whole number from 1"),
+    Bad(
+        "a key missing for a baseline",
+        _options(rehearsal=False, dry_run=False, agent="terminus-2", environment="sandbox"),
+        "not set; set it, or go on without a key: a local model with --manifest manifests/builtin-solo-local.yaml",
+    ),
+    Bad(
+        "a script alone, whatever else a run would lack",
+        _options(rehearsal=False, dry_run=False, script="good", environ={"PATH": ""}),
+        "--script: only a rehearsal follows a script; add --rehearsal",
+    ),
+    Bad(
+        "no such agent, whatever else a run would lack",
+        _options(rehearsal=False, dry_run=False, agent="terminus", environ={"PATH": ""}),
+        "--agent: Harbor can't send terminus's model calls to the gateway",
+    ),
+    Bad("an endless price", _options(budget_usd="1e999999999"), "--budget-usd: 1e999999999 is no sum of money"),
+    Bad("a manifest from a device", lambda h: {"manifest": Path("/dev/zero")}, "/dev/zero: is a pipe or a device, no"),
+    Bad(
+        "half a character", _endpoints('{"claude": {"base_url": "http://\\ud800"}}'), "holds half a character, such as"
+    ),
     Bad("--max-retries 99", _options(max_retries="99"), "--max-retries: 99 is not a whole number from 0 to 20"),
     Bad(
         "an unknown agent",
@@ -468,6 +489,11 @@ COMMANDS: list[tuple[list[str], str, dict[str, str]]] = [
     (["spend", "--job", "nope"], "inv: --job nope: no such job", {}),
     (["reprice", "--prices", "nope.yaml"], "inv: nope.yaml: no such price sheet", {}),
     (["reprice"], "inv: --prices: no price sheet is named; give a file with", {}),
+    (["reprice", "--prices", "/dev/zero"], "inv: /dev/zero: is a pipe or a device, no price sheet; give a file", {}),
+    (["bench", "--rehearsal=yes"], "inv: No idea what 'yes' is (--rehearsal takes no value); see `inv --help", {}),
+    (["bench", "-n", "9" * 5000], "is no whole number of at least 1", {}),
+    (["prices", "--model", "foo"], "give the name that its provider uses, such as claude-sonnet-4-6", {}),
+    (["up"], "BUZZBENCH_JOBS_DIR: '~nobody-here/x' is in the home of a user", {"BUZZBENCH_JOBS_DIR": "~nobody-here/x"}),
     (["prices"], "inv: --model: no model is named; give the name that its provider uses", {}),
     (["perf", "--only", "nope"], "inv: --only: no such benchmark: 'nope'", {}),
     (["logs", "--service", "nope"], "inv: --service: there is no 'nope' in this stack", {}),

@@ -140,7 +140,7 @@ def test_another_model_of_the_manifest_can_be_named(home: Project) -> None:
 
 
 def test_a_model_is_named_for_a_baseline_only(home: Project) -> None:
-    with pytest.raises(InvalidInput, match="--manifest: says on which models a team plays, so that --model has no"):
+    with pytest.raises(InvalidInput, match=r"^--model: only a baseline plays another model .* name an --agent$"):
         home.plan(model="claude-sonnet-4-6")
     with pytest.raises(InvalidInput, match="so that --model has no effect"):
         baseline(home, "nop", model="claude-sonnet-4-6")

@@ -197,7 +197,7 @@ def test_a_broken_judge_is_a_fault_before_anything_runs(home: Project) -> None:
 
 def test_a_file_that_is_no_text_is_a_fault(home: Project) -> None:
     (home.task("a") / "task.toml").write_bytes(b"\xff\xfe")
-    assert faults(home) == [f"{home.tasks}/a/task.toml: not valid TOML: not UTF-8 text"]
+    assert faults(home) == [f"{home.tasks}/a/task.toml:1: this task.toml is not UTF-8 text"]
 
 
 def test_a_glob_matches_the_name_or_the_directory_and_case_counts(home: Project) -> None:

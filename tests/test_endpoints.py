@@ -118,4 +118,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert message(tmp_path / "nope.json") == f"{tmp_path}/nope.json: no such endpoint file"
     assert message(tmp_path) == f"{tmp_path}: is a directory, no endpoint file"
     (tmp_path / "latin.json").write_bytes(b'{"\xff": 1}')
-    assert message(tmp_path / "latin.json") == f"{tmp_path}/latin.json: this endpoint file is not UTF-8 text"
+    assert message(tmp_path / "latin.json") == f"{tmp_path}/latin.json:1: this endpoint file is not UTF-8 text"

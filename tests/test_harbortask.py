@@ -38,7 +38,7 @@ def said(home: Project, more: str) -> list[str]:
         ),
         (
             '[verifier]\nenvironment_mode = "seperate"\n',
-            ["6: [verifier].environment_mode: 'seperate' is not one of 'shared', 'separate'"],
+            ["6: [verifier].environment_mode: 'seperate' is not one of 'shared', 'separate'; did you mean separate"],
         ),
         (
             '[environment]\nmemory = "2Q"\n',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 from pathlib import Path
@@ -216,7 +217,10 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
         (lambda d: d["roster"][1].update(id="user"), "user is already the user's name; ids must differ"),
         (lambda d: d["roster"][1].update(concurrency=3), "3 at once, but there is a count of 2"),
         (lambda d: d["roster"][0]["prompt"].update(sha256="0" * 64), "has changed: the manifest pins 00000"),
-        (lambda d: d["roster"][0]["prompt"].update(sha256="abc"), "roster[0].prompt.sha256: 'abc' hasn't the form"),
+        (
+            lambda d: d["roster"][0]["prompt"].update(sha256="abc"),
+            "roster[0].prompt.sha256: 'abc' is no SHA-256:",
+        ),
         (lambda d: d["roster"][0]["prompt"].update(path="nope.md"), "roster[0].prompt.path: no such file nope.md in"),
         (lambda d: d["roster"][0]["prompt"].update(path="/etc/passwd"), "must be relative to the manifest's folder"),
         (
@@ -232,7 +236,7 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
             "the tiers' above_tokens are 9, 5; give them rising",
         ),
         (lambda d: d["prices"]["claude-sonnet-4-6"].update(input=3e6), "over 1000: the unit is USD per million tokens"),
-        (lambda d: d["prices"]["claude-sonnet-4-6"].update(input=True), "True is no price"),
+        (lambda d: d["prices"]["claude-sonnet-4-6"].update(input=True), "true is no price"),
         (lambda d: d["prices"]["claude-sonnet-4-6"].update(output=-15), "-15 is no price; give USD per million tokens"),
         (
             lambda d: d["prices"]["claude-sonnet-4-6"].update(cache_write=4, cache_write_1h=3),
@@ -267,6 +271,20 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
         (lambda d: d["roster"][0].update(persona="lead"), "roster[0].persona: 'lead' is no mapping of fields"),
         (lambda d: d.update(roster=[]), "roster: is empty"),
         (lambda d: d.update(roster="x"), "roster: 'x' is no list"),
+        (lambda d: d["roster"][0].update(id="A b"), "roster[0].id: 'A b' is no name: lower-case letters, digits"),
+        (lambda d: d["roster"][0].update(role=True), "roster[0].role: true is no text"),
+        (
+            lambda d: d["roster"][0].update(model_revision=datetime.date(2024, 1, 1)),
+            "roster[0].model_revision: 2024-01-01 is no text",
+        ),
+        (lambda d: d["roster"][0].update(harness="buitlin"), "'goose', 'codex'; did you mean builtin"),
+        (lambda d: d["trial_budget"].update(timeout_seconds=10**20), "is not at most 2592000"),
+        (lambda d: d["trial_budget"].update(max_cost_usd=1e30), "1e+30 USD is over 1,000,000"),
+        (
+            lambda d: d["trial_budget"].update(max_tokens=10**20),
+            "trial_budget.max_tokens: 100000000000000000000",
+        ),
+        (lambda d: d.update(environment={"override_cpus": 10**9}), "environment.override_cpus: 1000000000 is not at"),
     ],
 )
 def test_a_fault_is_said_with_its_field_and_line(home: Project, edit: Any, message: str) -> None:
@@ -293,6 +311,17 @@ def test_a_wrong_hash_comes_with_both_hashes_and_the_command_that_sets_it_right(
     (line,) = messages(path)
     assert f"the manifest pins {'0' * 64}, the file has {right}" in line
     assert line.endswith(f"if the change is meant, run: sed -i 's/{'0' * 64}/{right}/' {path}")
+
+
+@pytest.mark.parametrize("far", ["../../own.md", "personas/../../../own.md"])
+def test_a_prompt_from_outside_the_manifests_folders_is_refused_though_its_hash_is_right(
+    home: Project, far: str
+) -> None:
+    text = b"from elsewhere"
+    (home.root.parent / "own.md").write_bytes(text)
+    pinned = {"path": far, "sha256": hashlib.sha256(text).hexdigest()}
+    (line,) = messages(changed(home, lambda d: d["roster"][0].update(prompt=pinned)))
+    assert f"roster[0].prompt.path: {far} lies outside the manifest's folder and the one that this is in" in line
 
 
 def test_one_model_has_one_price(home: Project) -> None:
@@ -327,7 +356,7 @@ def test_a_persona_mentions_only_the_roster(home: Project, text: str, named: lis
         ("a: [1\nb: 2", ":2: not valid YAML"),
         ("condition: a\ncondition: b", ":2: condition: given twice, first on line 1"),
         ("- a", ": this manifest is no mapping of fields to values"),
-        ("", ": this manifest is no mapping of fields to values"),
+        ("", ": this manifest is empty"),
         ("metadata: &m {again: *m}", ":1: metadata.again: refers to itself"),
         ("a: !!python/object:os.system x", "not valid YAML: could not determine a constructor"),
     ],
@@ -342,4 +371,4 @@ def test_a_file_that_cannot_be_read_is_named(home: Project) -> None:
     assert messages(home.root / "nope.yaml") == [f"{home.root}/nope.yaml: no such manifest"]
     assert messages(home.root) == [f"{home.root}: is a directory, no manifest"]
     (home.root / "latin.yaml").write_bytes(b"condition: \xff\n")
-    assert messages(home.root / "latin.yaml") == [f"{home.root}/latin.yaml: this manifest is not UTF-8 text"]
+    assert messages(home.root / "latin.yaml") == [f"{home.root}/latin.yaml:1: this manifest is not UTF-8 text"]

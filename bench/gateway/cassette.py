@@ -22,12 +22,15 @@ from typing import Any
 
 import orjson
 
+from bench import textfile
 from bench.endpoints import Dialect
 from bench.errors import InvalidInput
 
 SCHEMA = "buzzbench-cassette-1"
 FILE_NAME = "buzzbench-cassette.jsonl"
 ANEW = "record it anew with --record"
+MOST_BYTES = 4096 * textfile.MIB
+"""It is read whole; a job of a thousand attempts leaves some hundred MiB."""
 CONVERSATIONS = ("messages", "input")
 """The field of a request that holds its conversation: `input` in OpenAI's Responses."""
 
@@ -182,10 +185,7 @@ def read_header(path: Path) -> Header:
 
 def read_bytes(path: Path) -> bytes:
     """A cassette's file. Raises InvalidInput."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput.of(str(path), f"the cassette can't be read: {error.strerror}") from None
+    return textfile.data(path, what="cassette", most_bytes=MOST_BYTES)
 
 
 def _header(path: Path, line: bytes) -> Header:
@@ -213,18 +213,26 @@ def _calls(path: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[Call]:
                 times[Address(**given["time"])] = replace(timing, chunks_ms=tuple(timing.chunks_ms))
             else:
                 told[Address(**given["call"])] = given["request"], _answer(given["answer"])
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            what = f"no line of a cassette ({type(error).__name__}: {error})"
+        except orjson.JSONDecodeError:
+            raise InvalidInput.of(f"{path}:{number}", "no line of a cassette: it is no JSON", ANEW) from None
+        except KeyError as error:
+            what = f"no line of a cassette: it lacks {error.args[0]}"
+            raise InvalidInput.of(f"{path}:{number}", what, ANEW) from None
+        except (TypeError, AttributeError):
+            what = "no line of a cassette: a field of it is missing, unknown or of another kind"
             raise InvalidInput.of(f"{path}:{number}", what, ANEW) from None
     requests: dict[Address, dict[str, Any]] = {}
     for address, (new, answer) in sorted(told.items(), key=lambda item: item[0]):
         before = replace(address, number=address.number - 1)
+        if address not in times:
+            raise InvalidInput.of(str(path), f"{address} has no line with its times", ANEW)
+        if before.number and before not in requests:
+            raise InvalidInput.of(str(path), f"{address} is there, but not the one before it", ANEW)
         try:
             timing = times[address]
             requests[address] = request = whole(requests[before] if before.number else None, new)
-        except (KeyError, TypeError, StopIteration) as error:
-            what = f"{address} is incomplete, or the one before it is missing ({type(error).__name__}: {error})"
-            raise InvalidInput.of(str(path), what, ANEW) from None
+        except (KeyError, TypeError, StopIteration):
+            raise InvalidInput.of(str(path), f"{address} has an incomplete request", ANEW) from None
         yield Call(address, request, answer, timing)
 
 

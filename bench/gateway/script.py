@@ -1,6 +1,6 @@
 """Scripts of the scripted model as people write them: `rehearsal/good.yaml` and its like.
 
-`load_script` gives a validated Script or every fault with its path; `Script.wire` is what travels to the
+`load_file` gives a validated Script or every fault with its path; `Script.wire` is what travels to the
 gateway. The form is in ARCHITECTURE.md, "Scripts of the scripted model".
 """
 
@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
 
-from bench import yamlfile
+from bench import textfile, yamlfile
 from bench.errors import InvalidInput, Problem, raise_problems
+from bench.faults import shown
 from bench.nearest import did_you_mean
 from bench.yamlfile import Document
 
@@ -111,6 +113,11 @@ class Known:
 
     people: Collection[str]
     tools: Collection[str] | None = None
+
+
+def load_file(path: Path, known: Known | None = None) -> Script:
+    """The script in a file. Raises InvalidInput as `load_script` does, and where the file can't be read."""
+    return load_script(textfile.text(path, what="script"), shown(path), known)
 
 
 def load_script(text: str, where: str, known: Known | None = None) -> Script:

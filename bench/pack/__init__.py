@@ -23,6 +23,8 @@ from bench.report import directories_of
 from bench.settings import Settings
 
 FINDINGS_SHOWN = 20
+SHOWN = 5
+"""Of the files in which a pack differs from the one that it replaces."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,17 @@ class Wish:
 
 @dataclass(frozen=True)
 class Packed:
-    """A pack that is made. `is_new` is False where the same was there already."""
+    """A pack that is made. `is_new` is False where the same was there already.
+
+    `changed` are the files in which it differs from the pack whose place it took; None where there was none.
+    """
 
     directory: Path
     record: JobRecord
     jobs: tuple[str, ...]
     left_out: tuple[str, ...]
     is_new: bool
+    changed: tuple[str, ...] | None
     public_key: str
 
 
@@ -66,14 +72,16 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     scanner = _scanner(settings, environ, whole.values(), wish.let_be)
     texts = _texts(told, whole)
     found = [*scan(scanner, files), *(one for name, text in texts.items() for one in scanner.scan(text.encode(), name))]
+    strange = sorted(scanner.strange)
+    raise_problems(Problem(f"--let-be {mark}", "no finding has this mark", "leave it out") for mark in strange)
     refuse_secrets(found, "nothing was packed")
     key = signing.ensure(settings.state_dir)
     out = wish.out or settings.jobs_dir.parent / "packs" / names[jobs[0].directory]
     facts = _facts(record, jobs, names, whole, wish.let_be)
-    is_new = bundle.write(out, files, texts, facts, key)
+    is_new, changed = bundle.write(out, files, texts, facts, key)
     left_out = tuple(sorted(trial.trial for trial in directories if trial not in whole))
     packed_jobs = tuple(dict.fromkeys(names.values()))
-    return Packed(out, record, packed_jobs, left_out, is_new, signing.public(key))
+    return Packed(out, record, packed_jobs, left_out, is_new, changed, signing.public(key))
 
 
 def refuse_upload(settings: Settings, job_dir: Path, environ: Mapping[str, str]) -> None:
@@ -197,6 +205,7 @@ def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
         shown_json = {
             "directory": str(packed.directory),
             "new": packed.is_new,
+            "replaced": list(packed.changed or ()),
             "jobs": list(packed.jobs),
             "left_out": list(packed.left_out),
             "public_key": packed.public_key,
@@ -207,6 +216,10 @@ def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
         return
     for name in packed.left_out:
         print(f"warning: {name} has no whole result, and is left out", file=sys.stderr)
+    if packed.changed is not None:
+        others = f", and {len(packed.changed) - SHOWN} more" if len(packed.changed) > SHOWN else ""
+        listed = ", ".join(packed.changed[:SHOWN]) + others
+        print(f"warning: it replaces the pack that was there, and differs in {listed}", file=sys.stderr)
     state = "packed" if packed.is_new else "is packed already, byte for byte"
     print(f"{shown(packed.directory)}: {state}, signed by {packed.public_key}")
     print(f"leaderboard: {verdict}")

@@ -31,37 +31,56 @@ ALGORITHM = "ed25519"
 
 def write(
     out: Path, files: Mapping[str, Path], texts: Mapping[str, str], facts: Mapping[str, Any], key: SigningKey
-) -> bool:
-    """Make the pack at `out`, in one step; whether it is new: False where the same is there already.
+) -> tuple[bool, tuple[str, ...] | None]:
+    """Make the pack at `out`, in one step. Whether it is new, False where the same is there already; and what changed.
 
-    `files` are copied, `texts` written, each by its name in the pack. A pack that is there already is replaced. Raises
-    InvalidInput for anything else in the way.
+    `files` are copied, `texts` written, each by its name in the pack. A pack that is there already is replaced: then
+    the files in which the two differ are given, else None. Raises InvalidInput for anything else in the way, or where
+    nothing can be written, and BuzzbenchError where the disk is too small.
     """
-    _refuse_what_is_no_pack(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
     try:
-        for name, source in files.items():
-            (made / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, made / name)
-        for name, text in texts.items():
-            (made / name).write_text(text, encoding="utf-8")
-        listed = {name: _entry(made / name) for name in sorted([*files, *texts])}
-        manifest = json.dumps({"schema": SCHEMA, **facts, "files": listed}, indent=1, sort_keys=True) + "\n"
-        signed = {
-            "algorithm": ALGORITHM,
-            "public_key": signing.public(key),
-            "signature": key.sign(manifest.encode()).signature.hex(),
-        }
-        (made / MANIFEST).write_text(manifest, encoding="utf-8")
-        (made / SIGNATURE).write_text(json.dumps(signed, indent=1) + "\n", encoding="utf-8")
-        made.chmod(0o755)
-        is_new = not (out.exists() and _same(out, made))
-        if is_new:
-            _put(made, out)
+        _refuse_what_is_no_pack(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+    except OSError as error:
+        raise InvalidInput.of(shown(out), f"can't be written: {error.strerror}", "give another --out") from None
+    try:
+        return _write(made, out, files, texts, facts, key)
+    except OSError as error:
+        what = f"the pack can't be written: {error.strerror}"
+        raise BuzzbenchError(what, where=shown(out), fix="free some space, or give another --out") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return is_new
+
+
+def _write(
+    made: Path,
+    out: Path,
+    files: Mapping[str, Path],
+    texts: Mapping[str, str],
+    facts: Mapping[str, Any],
+    key: SigningKey,
+) -> tuple[bool, tuple[str, ...] | None]:
+    for name, source in files.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, made / name)
+    for name, text in texts.items():
+        (made / name).write_text(text, encoding="utf-8")
+    listed = {name: _entry(made / name) for name in sorted([*files, *texts])}
+    manifest = json.dumps({"schema": SCHEMA, **facts, "files": listed}, indent=1, sort_keys=True) + "\n"
+    signed = {
+        "algorithm": ALGORITHM,
+        "public_key": signing.public(key),
+        "signature": key.sign(manifest.encode()).signature.hex(),
+    }
+    (made / MANIFEST).write_text(manifest, encoding="utf-8")
+    (made / SIGNATURE).write_text(json.dumps(signed, indent=1) + "\n", encoding="utf-8")
+    made.chmod(0o755)
+    changed = tuple(_differing(out, made)) if out.exists() and any(out.iterdir()) else None
+    if changed == ():
+        return False, None
+    _put(made, out)
+    return True, changed
 
 
 def _put(made: Path, out: Path) -> None:
@@ -94,10 +113,12 @@ def _listed(directory: Path) -> set[str] | None:
     return files | {MANIFEST, SIGNATURE}
 
 
-def _same(one: Path, other: Path) -> bool:
-    """Whether two packs are the same byte for byte."""
-    names = sorted(_names(one))
-    return names == sorted(_names(other)) and all(_entry(one / name) == _entry(other / name) for name in names)
+def _differing(one: Path, other: Path) -> Iterator[str]:
+    """The files that two packs don't have alike, byte for byte, without those that list and sign the others."""
+    ours, theirs = ({name: _entry(pack / name) for name in _names(pack)} for pack in (one, other))
+    differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    own = [name for name in differing if name in (MANIFEST, SIGNATURE)]
+    yield from [name for name in differing if name not in own] or own
 
 
 def _names(directory: Path) -> Iterator[str]:

@@ -58,6 +58,8 @@ class Scanner:
         self._needles = {name: (*_wholes(secret), *_halves(secret)) for name, secret in secrets.items()}
         self._publics = dict(publics)
         self._let_be = frozenset(let_be)
+        self.strange = set(let_be)
+        """The marks to let be that no finding has had yet."""
         self._looked_at: dict[bytes, str] = {}
 
     def scan(self, data: bytes, shown: str) -> list[Finding]:
@@ -68,6 +70,7 @@ class Scanner:
                 found += self._scan(content, f"{shown}/{name}")
         except archives.Unreadable as error:
             found.append(Finding(shown, f"{error}, which can't be looked into", _mark(data)))
+        self.strange -= {finding.mark for finding in found}
         return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
 
     def _scan(self, data: bytes, shown: str) -> list[Finding]:

@@ -34,9 +34,14 @@ class Holder:
             return self.command or "another user's process"
         return (
             f"process {self.pid}"
-            + (f" ({self.command})" if self.command else "")
-            + (f" in {self.folder}" if self.folder else "")
+            + (f" ({_on_one_line(self.command)})" if self.command else "")
+            + (f" in {_on_one_line(self.folder)}" if self.folder else "")
         )
+
+
+def _on_one_line(text: str) -> str:
+    """What another program chose to be called, without its line ends and control characters."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def taken(port: int) -> bool:

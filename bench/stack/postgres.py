@@ -7,7 +7,9 @@ section 1.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +33,8 @@ FAST_STOP_S = 10.0
 IMMEDIATE_STOP_S = 5.0
 START_S = 300.0
 """Recovery after a crash may read much WAL; a server that dies meanwhile is noticed at once."""
+WHY = re.compile(r"\b(?:FATAL|PANIC|ERROR|error): ")
+"""The lines in which PostgreSQL's programs say what went wrong."""
 SOCKET_LINE = 4
 STATUS_LINE = 7
 """Of postmaster.pid, from 0: `starting`, `ready`, `stopping` or `standby` (what pg_ctl waits for)."""
@@ -66,7 +70,7 @@ class Postgres:
     def ensure(self) -> ProcessId:
         """Have it running and ready: adopt what runs, else start it; where there is no database, make it.
 
-        Raises MachineLacks or BuzzbenchError with the log's last lines. Of two processes that call this at
+        Raises MachineLacks, or BuzzbenchError with the line that says why. Of two processes that call this at
         once, one starts the server and both get it.
         """
         with self._locked():
@@ -114,6 +118,8 @@ class Postgres:
         made = self._run([str(self.programs / "initdb"), *options])
         if made.returncode:
             shutil.rmtree(part)
+            with contextlib.suppress(OSError), self.log.open("a", encoding="utf-8") as log:
+                log.write(made.stdout)
             raise self._failure("PostgreSQL could not make its database", made.stdout)
         if self.data_dir.exists():
             self.data_dir.rmdir()
@@ -219,8 +225,10 @@ class Postgres:
         )
 
     def _failure(self, what: str, output: str) -> BuzzbenchError:
-        shown = "\n".join(f"  {line}" for line in output.strip().splitlines()[-10:])
-        return BuzzbenchError(f"{what}; its last lines ({self.log}):\n{shown}")
+        """The failure with the line that tells why; everything is in the log."""
+        lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it said nothing"]
+        why = next((line for line in reversed(lines) if WHY.search(line)), lines[-1])
+        return BuzzbenchError(f"{what}: {why}", fix=f"the rest is in {self.log}")
 
     def _locked(self) -> AbstractContextManager[None]:
         return locked(self.data_dir.with_name("pg.lock"))

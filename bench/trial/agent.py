@@ -187,11 +187,9 @@ def _answers(task_dir: Path) -> tuple[Answer, ...]:
 @functools.cache
 def _script(task_dir: Path, name: str) -> Script:
     """The task's script of that name. Raises InvalidInput where there is none, or it is wrong."""
-    from bench.gateway.script import load_script
+    from bench.gateway.script import load_file
 
     path = task_dir / "rehearsal" / f"{name}.yaml"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InvalidInput.of(str(path), "this task has no such script", "write it, or leave the task out") from None
-    return load_script(text, str(path)).wire
+    if not path.exists():
+        raise InvalidInput.of(str(path), "this task has no such script", "write it, or leave the task out")
+    return load_file(path).wire

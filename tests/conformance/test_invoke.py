@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -96,3 +97,37 @@ def test_invokes_own_dry_run_is_refused_since_it_would_run_the_bodies(line: str)
     shown = _inv(*line.split())
     assert shown.returncode == 2
     assert "use `inv bench --dry-run`" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("buzzbench: [", "inv: invoke.yaml:1: not valid YAML: "),
+        ("- a list", "inv: invoke.yaml: its sections are no mappings of fields; `git checkout invoke.yaml`"),
+        ("buzzbench: 3", "inv: invoke.yaml: buzzbench: 3 is no mapping of settings to values"),
+        (
+            "buzzbench: {relay_prot: 3}",
+            "inv: invoke.yaml: buzzbench.relay_prot: unknown field; did you mean relay_port",
+        ),
+        ("buzzbench: {state_dir: ''}", "inv: invoke.yaml: buzzbench.state_dir: is empty"),
+    ],
+)
+def test_a_faulty_invoke_yaml_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    own = (ROOT / "invoke.yaml").read_text() if text.startswith("buzzbench: ") and "[" not in text else ""
+    (tmp_path / "invoke.yaml").write_text(own + text)
+    (tmp_path / "tasks.py").write_text(
+        "from invoke import task\nfrom bench import commands\nfrom bench.stages import Stage\n"
+        "@task(klass=Stage)\ndef status(c): commands.status(json=False)\n"
+    )
+    environ = {k: v for k, v in os.environ.items() if k != "BUZZBENCH_STATE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-m", "invoke", "status"],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(said)

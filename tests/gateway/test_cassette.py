@@ -159,15 +159,15 @@ def test_a_job_that_goes_on_keeps_what_is_still_a_part_of_it_and_what_a_kill_lef
             ": is a cassette of another version: buzzbench-cassette-9, not buzzbench-cassette-1; record it anew",
         ),
         (b'{"schema": "buzzbench-cassette-1", "job": "j"}\n', ":1: the cassette's header lacks 'condition'"),
-        (cassette.header_line(HEADER) + b"{}\n", ":2: no line of a cassette (KeyError: 'request'); record it anew"),
-        (cassette.header_line(HEADER) + b'{"call"\n', ":2: no line of a cassette (JSONDecodeError: "),
+        (cassette.header_line(HEADER) + b"{}\n", ":2: no line of a cassette: it lacks request; record it anew"),
+        (cassette.header_line(HEADER) + b'{"call"\n', ":2: no line of a cassette: it is no JSON; "),
         (
             cassette.header_line(HEADER) + lines("orch", request("a")).splitlines()[0],
-            ": call 1 of orch in attempt 1 at t is incomplete, or the one before it is missing",
+            ": call 1 of orch in attempt 1 at t has no line with its times",
         ),
         (
             cassette.header_line(HEADER) + b"\n".join(lines("orch", request("a"), request("b")).splitlines()[2:]),
-            ": call 2 of orch in attempt 1 at t is incomplete, or the one before it is missing",
+            ": call 2 of orch in attempt 1 at t is there, but not the one before it",
         ),
     ],
 )
@@ -180,5 +180,5 @@ def test_what_is_wrong_with_a_cassette_is_named_with_its_line(path: Path, data: 
 
 
 def test_a_file_that_is_not_there_is_said(path: Path) -> None:
-    with pytest.raises(InvalidInput, match="the cassette can't be read: No such file or directory"):
+    with pytest.raises(InvalidInput, match="no such cassette"):
         cassette.read(path)

@@ -413,7 +413,7 @@ async def test_the_place_of_a_stream_is_where_its_client_has_all_of_it(studio: S
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"replay": "/nowhere/tape"}, "/nowhere/tape: the cassette can't be read: No such file or directory"),
+        ({"replay": "/nowhere/tape"}, "/nowhere/tape: no such cassette"),
         ({"replay": None}, "endpoint anthropic replays, and the job has no cassette of it"),
     ],
 )

@@ -31,7 +31,7 @@ def test_a_good_script_has_no_problems_and_survives_the_wire() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "f.yaml: this script is no mapping of fields to values"),
+        ("", "f.yaml: this script is empty"),
         ("- x", "f.yaml: this script is no mapping of fields to values"),
         ("{}", "f.yaml: a script maps roster ids or agents' names to lists of steps"),
         ("w: []\nw: []", "f.yaml:2: w: given twice, first on line 1"),
@@ -43,7 +43,10 @@ def test_a_good_script_has_no_problems_and_survives_the_wire() -> None:
         (STEP % "do: [{tool: {a: {}, b: {}}}]", "f.yaml:1: w[0].do[0]: give one tool: {name: input}"),
         (STEP % "do: [{send: {text: x, mention: w}}]", "f.yaml:1: w[0].do[0].send.mention: 'w' is no list"),
         (STEP % "do: [{send: {mention: [w]}}]", "f.yaml:1: w[0].do[0].send.text: is missing"),
-        (STEP % "on: results, do: [{say: x}]", "f.yaml:1: w[0].on: 'results' is not one of 'message', 'result'"),
+        (
+            STEP % "on: results, do: [{say: x}]",
+            "f.yaml:1: w[0].on: 'results' is not one of 'message', 'result'; did you mean result",
+        ),
         (
             STEP % "on: result, do: [{say: x}]",
             "f.yaml:1: w[0].on: waits for results, but no step before it calls a tool; use `on: message`",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -269,10 +271,48 @@ def test_a_pack_of_before_is_replaced_whole(tmp_path: Path) -> None:
     job = jobs.make(tmp_path)
     packed(tmp_path)
     (job / "alpha__1" / "agent" / "trajectory.json").unlink()
-    assert packed(tmp_path).is_new
+    made = packed(tmp_path)
+    assert (made.is_new, made.changed) == (True, ("lb-team/alpha__1/agent/trajectory.json",))
     bundle.verify(tmp_path / "out")
     assert not (tmp_path / "out" / "lb-team" / "alpha__1" / "agent" / "trajectory.json").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+
+
+def test_what_a_pack_changes_in_the_one_that_it_replaces_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs.make(tmp_path)
+    assert packed(tmp_path).changed is None
+    wish = Wish((), tmp_path / "out", replace(SAID, agent_url="https://example.org/another"))
+    pack.task(jobs.settings(tmp_path), wish, as_json=False)
+    told = "warning: it replaces the pack that was there, and differs in leaderboard-row.yaml, metadata.yaml"
+    assert capsys.readouterr().err.splitlines() == [told]
+
+
+def test_an_out_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    jobs.make(tmp_path)
+    with pytest.raises(InvalidInput, match=r"^/proc/x: can't be written: .*; give another --out$"):
+        packed(tmp_path, out=Path("/proc/x"))
+
+
+def test_a_pack_that_the_disk_has_no_room_for_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    files = {"job/big": tmp_path / "big"}
+    (tmp_path / "big").write_bytes(bytes(1 << 20))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    try:
+        with pytest.raises(BuzzbenchError, match=r"out: the pack can't be written: File too large; free some space"):
+            bundle.write(tmp_path / "out", files, {}, {}, signing.ensure(tmp_path / "state"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "state"]
+
+
+def test_a_mark_that_no_finding_has_is_refused(tmp_path: Path) -> None:
+    jobs.make(tmp_path)
+    assert refused(tmp_path, let_be=("foo",)) == ["--let-be foo: no finding has this mark; leave it out"]
 
 
 def test_the_key_is_made_once_private_and_damage_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""The one reader of files that people name: regular files alone, so long at most, UTF-8; and of how deep they nest.
+
+A named pipe would be waited for without end, a device or a huge file fill the memory, and what is nested a thousand
+times exhaust a parser.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InvalidInput
+from bench.faults import shown
+
+MIB = 1 << 20
+
+MOST_BYTES = 4 * MIB
+"""Of a file that a person writes. Those that come with Buzzbench have some 10,000."""
+
+MOST_DEPTH = 50
+"""How many lists and mappings may lie in one another; a manifest has six."""
+
+TOO_DEEP = f"is nested more than {MOST_DEPTH} times"
+
+TOO_LONG_A_NUMBER = "has a number of thousands of digits"
+
+HALF = re.compile(r"[\ud800-\udfff]")
+"""Halves of a character, which JSON can name one by one (`\\ud800`) and no file or address can hold."""
+
+NO_CHARACTER = "holds half a character, such as \\ud800"
+
+
+def data(path: Path, *, what: str, where: str = "", most_bytes: int = MOST_BYTES) -> bytes:
+    """The bytes of a file. Messages name its kind, `what`, and its path, or `where`. Raises InvalidInput."""
+    where = where or shown(path)
+    try:
+        # Without O_NONBLOCK the opening of a pipe that nobody writes to would not return.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise InvalidInput.of(where, f"is a pipe or a device, no {what}", "give a file")
+            content = file.read(most_bytes + 1)
+    except FileNotFoundError:
+        raise InvalidInput.of(where, f"no such {what}") from None
+    except IsADirectoryError:
+        raise InvalidInput.of(where, f"is a directory, no {what}") from None
+    except OSError as error:
+        raise InvalidInput.of(where, f"the {what} can't be read: {error.strerror}") from None
+    except ValueError:
+        raise InvalidInput.of(ascii(where), f"is no path of a {what}") from None
+    if len(content) > most_bytes:
+        raise InvalidInput.of(where, f"this {what} has more than {most_bytes // MIB} MiB")
+    return content
+
+
+def text(path: Path, *, what: str, where: str = "", most_bytes: int = MOST_BYTES) -> str:
+    """The text of a file, with plain line ends. Raises InvalidInput as `data` does, and where it is not UTF-8."""
+    content = data(path, what=what, where=where, most_bytes=most_bytes)
+    try:
+        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidInput.of(f"{where or shown(path)}:{line}", f"this {what} is not UTF-8 text") from None
+
+
+def fault(value: Any) -> str | None:
+    """What no parsed file may hold, if it does: nesting without measure, or half a character.
+
+    >>> fault({"a": ["b", {"c": 1}]}), fault([chr(0xD800)])
+    (None, 'holds half a character, such as \\\\ud800')
+    """
+    level = [value]
+    for _ in range(MOST_DEPTH + 1):
+        if any(isinstance(part, str) and HALF.search(part) for part in level):
+            return NO_CHARACTER
+        level = [part for outer in level for part in _parts(outer)]
+        if not level:
+            return None
+    return TOO_DEEP
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        yield from value
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
