@@ -157,16 +157,21 @@ def _reward(rewards: Mapping[str, float] | None) -> tuple[float | None, str]:
 
 
 def _tampered(facts: Facts, reward: float | None) -> bool:
-    """The verifier's verdict on the evidence isn't the host's, or its reward contradicts the host's."""
+    """The verifier's verdict on the evidence isn't the host's, or the reward contradicts one of the two verdicts.
+
+    A reward of 1 is for a task of which all holds, of the evidence and of the files.
+    """
     assert facts.host_checks is not None
     if facts.verifier_checks is not None and dict(facts.verifier_checks) != dict(facts.host_checks):
         return True
-    return reward == 1.0 and not all(facts.host_checks.values())
+    held = (*facts.host_checks.values(), *(facts.file_checks or {}).values())
+    return reward == 1.0 and not all(held)
 
 
 def _failed_reason(reward: float, facts: Facts) -> str:
     """What the verifier says of the evidence counts for nothing, but where the host has no verdict it is a reason."""
-    for part, checks in (("evidence", facts.verifier_checks), ("files", facts.file_checks)):
+    of_evidence = facts.verifier_checks if facts.host_checks is None else None
+    for part, checks in (("evidence", of_evidence), ("files", facts.file_checks)):
         if failed := sorted(name for name, held in (checks or {}).items() if not held):
             return f"{part}: {', '.join(failed)}"
     return f"reward {reward:g}"

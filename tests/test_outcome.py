@@ -123,6 +123,17 @@ def test_an_out_of_range_reward_is_no_score() -> None:
     assert (capped.outcome, capped.reason) == ("failed", "no reward: budget")
 
 
+def test_a_reward_that_speaks_against_the_files_counts_for_nothing() -> None:
+    """What the team left running may have written it after the verifier."""
+    facts = ran(rewards=REWARD_1, host_checks={"a": True}, verifier_checks={"a": True}, file_checks={"f": False})
+    assert classify(facts) == Outcome("failed", 0.0, "files: f", ("tampered",))
+
+
+def test_what_the_verifier_found_wrong_is_the_reason_where_the_host_has_no_verdict() -> None:
+    facts = ran(rewards=REWARD_0, verifier_checks={"a": False, "b": True}, file_checks={"f": False})
+    assert classify(facts).reason == "evidence: a"
+
+
 def test_an_equal_verdict_is_not_tampering() -> None:
     facts = ran(rewards=REWARD_0, host_checks={"a": False}, verifier_checks={"a": False})
     assert classify(facts) == Outcome("failed", 0.0, "evidence: a")
