@@ -99,6 +99,8 @@ def host_checks(path: Path, evidence: Mapping[str, Any], *, own_tasks: Path) -> 
 
     Only those below `own_tasks`, the project's, are run in this process, with its rights.
     """
+    if not path.is_file():
+        raise JudgeError(path, "it is no file")
     try:
         source = path.read_bytes()
     except OSError as error:

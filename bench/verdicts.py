@@ -55,6 +55,6 @@ def _keep(directory: Path, verdict: Mapping[str, Any]) -> None:
 
 def _sha256(path: Path) -> str | None:
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        return sha256(path.read_bytes()).hexdigest() if path.is_file() else None
     except OSError:
         return None

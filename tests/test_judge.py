@@ -79,10 +79,11 @@ def test_a_judge_that_cannot_judge_is_named_with_the_reason(source: str, reason:
     assert caught.value.exit_code == 1
 
 
-def test_a_judge_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "tests" / "judge.py").mkdir(parents=True)
-    with pytest.raises(JudgeError, match=r"it can't be read \(Is a directory\)"):
-        run(tmp_path / "tests" / "judge.py", {})
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_a_judge_that_is_no_file_is_named(make: Callable[[Path], None], run: Run, tmp_path: Path) -> None:
+    make(tmp_path / "judge.py")
+    with pytest.raises(JudgeError, match="it is no file"):
+        run(tmp_path / "judge.py", {})
 
 
 HOSTILE = """
