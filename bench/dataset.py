@@ -59,6 +59,8 @@ class Task:
     """Its evaluation layer; None outside `buzz-dataset/`."""
     needs_members: tuple[str, ...] = ()
     """`[metadata].needs_members`: whom of the team the task calls on by name."""
+    for_any_team: bool = False
+    """Whether that is said to be nobody: its scripts may have parts for several teams, one agent alone among them."""
     agent_timeout_s: float | None = None
     """`[agent].timeout_sec`; None means that the task sets no limit."""
     environment: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -155,6 +157,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         directory=directory,
         layer=layer if buzz and layer in LAYERS else None,
         needs_members=_names(needs),
+        for_any_team=needs == [],
         agent_timeout_s=timeout,
         environment=_table(values, "environment"),
         verifier_environments=tuple(_verifier_environments(directory, values, steps)),
@@ -241,9 +244,9 @@ def _layer_faults(document: Document, layer: Any, buzz: bool) -> Iterator[Proble
 
 
 def _needs_faults(document: Document, needs: Any) -> Iterator[Problem]:
-    if needs is not None and not _names(needs):
+    if needs not in (None, []) and not _names(needs):
         what = f"{wording.shown(needs)} is no list of names"
-        yield document.problem(("metadata", "needs_members"), what, 'its form is ["worker-1"]')
+        yield document.problem(("metadata", "needs_members"), what, 'its form is ["worker-1"], or [] for any team')
 
 
 def _names(value: Any) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -129,13 +130,16 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
             missing.append(task.directory.name)
             continue
         short = bool(set(task.needs_members) - names)
+        names_of = replace(known, parts=names) if task.for_any_team else known
         try:
-            parsed = load_file(file, None if short else known)
+            parsed = load_file(file, None if short else names_of)
         except InvalidInput as error:
             yield from error.problems
             continue
         if short:
             continue  # Its script is for them, too: that the roster lacks them is told once, by `member_problems`.
+        if task.for_any_team and parsed.steps_for(lead.name, lead.member):
+            continue  # Its other parts are for other teams.
         if strangers := parsed.root.keys() - names:
             what = f"is for {_listed(strangers)}, whom the roster of {condition.name} lacks"
             yield Problem(shown(file), what, f"it has {_listed(names)}")

@@ -59,14 +59,22 @@ def test_a_task_says_whom_it_needs(home: Project) -> None:
     assert faults(home) == []
 
 
+def test_a_task_may_say_that_it_calls_on_nobody(home: Project) -> None:
+    with (home.task("a") / "task.toml").open("a") as file:
+        file.write("needs_members = []\n")
+    home.task("b")
+    assert [(task.needs_members, task.for_any_team) for task in found(home).tasks] == [((), True), ((), False)]
+    assert faults(home) == []
+
+
 @pytest.mark.parametrize("folder", ["buzz-dataset", "other"])
-@pytest.mark.parametrize("value", ['"worker-1"', "[]", "[3]", '["worker-1", 2]', "{worker-1 = true}"])
+@pytest.mark.parametrize("value", ['"worker-1"', "[3]", '["worker-1", 2]', "{worker-1 = true}"])
 def test_needed_members_that_are_no_names_are_refused(home: Project, value: str, folder: str) -> None:
     with (home.task("a", folder=folder) / "task.toml").open("a") as file:
         file.write(f"needs_members = {value}\n")
     (fault,) = faults(home, folder)
     assert fault.startswith(f"{home.root / folder}/a/task.toml:5: [metadata].needs_members: ")
-    assert fault.endswith('is no list of names; its form is ["worker-1"]')
+    assert fault.endswith('is no list of names; its form is ["worker-1"], or [] for any team')
 
 
 def test_what_the_user_answers_is_checked_with_the_task(home: Project) -> None:

@@ -315,6 +315,21 @@ def test_a_script_in_which_the_orchestrator_does_nothing_is_refused(both: Projec
     )
 
 
+def test_a_script_of_a_task_for_any_team_may_have_parts_for_several(both: Project) -> None:
+    file = both.tasks / "a/task.toml"
+    file.write_text(file.read_text().replace("[metadata]\n", "[metadata]\nneeds_members = []\n"))
+    script = both.tasks / "a/rehearsal/good.yaml"
+    solo = both.root / "manifests/builtin-solo.yaml"
+    assert "is for orch, whom the roster of builtin-solo-sonnet46 lacks" in refused(both, include=("a",), manifest=solo)
+    script.write_text(
+        "orch:\n  - {name: ask, do: [{send: {mention: [worker-1], text: x}}]}\n"
+        "worker-1:\n  - {name: answer, do: [{say: x}]}\n"
+        "solo:\n  - {name: alone, do: [{done: alone}]}\n"
+    )
+    assert both.plan(include=("a",)).condition.name == "rehearsal"
+    assert both.plan(include=("a",), manifest=solo).condition.name == "builtin-solo-sonnet46"
+
+
 def test_tasks_that_call_on_members_whom_the_roster_lacks_are_refused_by_name(both: Project) -> None:
     for name, needs in (("a", '["worker-1"]'), ("b", '["worker-1"]'), ("flow", '["worker-1", "worker-2"]')):
         file = both.tasks / name / "task.toml"

@@ -113,6 +113,8 @@ class Known:
 
     people: Collection[str]
     tools: Collection[str] | None = None
+    parts: Collection[str] | None = None
+    """The parts that are played: others are for other teams. None for all."""
 
 
 def load_file(path: Path, known: Known | None = None) -> Script:
@@ -176,6 +178,8 @@ def _faults(script: Script, document: Document) -> Iterator[Problem]:
 def _unknown(script: Script, document: Document, known: Known) -> Iterator[Problem]:
     """Mentions of nobody and calls of no tool: the model would only be told so, in the middle of a trial."""
     for role, steps in script.root.items():
+        if known.parts is not None and role not in known.parts:
+            continue
         for number, step in enumerate(steps):
             for place, item in enumerate(step.do):
                 at: yamlfile.Field = (role, number, "do", place)

@@ -120,6 +120,16 @@ def two_threads(talk: Talk) -> None:
     talk.say("worker-2", "14 it is", "orch", reply=check_cranes)
 
 
+def totals(talk: Talk) -> None:
+    talk.say("orch", "May, please", "worker-1")
+    talk.say("worker-1", "1135", "orch")
+    talk.say("orch", "2210 tonnes", "user", reply=talk.posted)
+
+
+def longest(talk: Talk) -> None:
+    talk.say("orch", "the Meridian, 63 hours", reply=talk.posted)
+
+
 GOOD: dict[str, tuple[Callable[[Talk], None], dict[str, str]]] = {
     "mention-names-the-right-member": (pilot, {"pilot.txt": "worker-2\n"}),
     "thread-reply-stays-in-thread": (thread, {"answers.txt": "7\nHalcyon\n"}),
@@ -142,4 +152,6 @@ GOOD: dict[str, tuple[Callable[[Talk], None], dict[str, str]]] = {
     "parallel-pieces": (yards, {"total.txt": "61\n"}),
     "question-to-the-user": (berth, {"place.txt": "Meridian 9\n"}),
     "two-threads-kept-apart": (two_threads, {"answers.txt": "14\n463\n"}),
+    "totals-told-to-the-user": (totals, {"totals.txt": "april 1075\nmay 1135\nboth 2210\n"}),
+    "answer-in-the-users-thread": (longest, {"longest.txt": "Meridian 63\n"}),
 }

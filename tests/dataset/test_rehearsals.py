@@ -56,6 +56,10 @@ INTENDED = {
     "wrong-author-accepts-itself": "the reviewer tells the lead of the acceptance after that",
     "wrong-another-changes-it": "the lead gives the change to the worker who wrote the rota",
     "wrong-lead-changes-it-itself": "the lead gives the change to the worker who wrote the rota",
+    "wrong-user-not-mentioned": "the user is told the tonnes of both months together",
+    "wrong-one-month-told": "the user is told the tonnes of both months together",
+    "wrong-answer-beside-the-thread": "somebody replies in the thread of the user's message",
+    "wrong-ship-of-one-quay": "a reply there names the ship that lay longest and its hours",
     "wrong-asks-both-for-the-draft": "the other worker is given nothing",
 }
 """The check that each wrong script is there to fail."""
@@ -161,3 +165,29 @@ def test_a_pair_plays_a_task_that_needs_one_worker(installation: Installation) -
     code, job = installation.rehearse(*pair, "--job-name", "pair")
     assert code == 0
     assert [(trial["task"], trial["outcome"]) for trial in job["trials"]] == [("buzz/question-to-the-user", "passed")]
+
+
+def test_one_agent_alone_and_a_pair_play_the_same_tasks_and_are_compared(installation: Installation) -> None:
+    """Public case 51: a solo and a team in pairs, by what is shipped."""
+    tasks = ("-i", "totals-told-to-the-user", "-i", "answer-in-the-users-thread", "-k", "1")
+    for name in ("solo", "pair"):
+        code, job = installation.rehearse(
+            *tasks, "--manifest", f"manifests/builtin-{name}.yaml", "--job-name", f"all-{name}"
+        )
+        assert (code, job["counts"]) == (0, {"passed": 2, "failed": 0, "unscored": 0})
+    done = installation.inv("compare", "--job", "all-pair", "--job", "all-solo", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [one["name"] for one in found["differing"]] == ["condition", "team"]
+    assert [(one["a"]["passed"], one["b"]["passed"]) for one in found["tasks"]] == [(1, 1), (1, 1)]
+    assert found["a"]["calls"] > found["b"]["calls"] > 0
+    assert found["a"]["cost_usd_micros_a_pass"] > found["b"]["cost_usd_micros_a_pass"] > 0
+    assert found["difference"]["of_scored"]["p"] is None
+    assert len(found["not_comparable"]) == 2, "both are rehearsals"
+
+
+@pytest.mark.parametrize("script", ["wrong-user-not-mentioned", "wrong-one-month-told"])
+def test_a_wrong_script_of_one_agent_alone_is_scored_0(script: str, installation: Installation) -> None:
+    solo = ("--manifest", "manifests/builtin-solo.yaml", "-i", "totals-told-to-the-user", "-k", "1")
+    _, job = installation.rehearse(*solo, "--script", script, "--job-name", script)
+    assert job["counts"] == {"passed": 0, "failed": 1, "unscored": 0}
