@@ -31,7 +31,9 @@ class Term:
 
 
 def differing(a: Sequence[JobPlanRecord], b: Sequence[JobPlanRecord]) -> list[Term]:
-    """What is not the same for the jobs of the one side and for those of the other."""
+    """What is not the same for the jobs of the one side and for those of the other; of what nobody knows, nothing."""
+    if not all(plan.known for plan in (*a, *b)):
+        return []
     ours, theirs = _together(a), _together(b)
     return [Term(name, ours[name], theirs[name]) for name in ours if ours[name] != theirs[name]]
 
@@ -47,8 +49,7 @@ def not_comparable(a: JobPlanRecord, b: JobPlanRecord, differing: Sequence[Term]
             yield f"{name} is a replay: a cassette answered in the models' place"
         elif plan.agent in MODELLESS:
             yield f"{name} is Harbor's {plan.agent}, which asks no model"
-    if a.known and b.known:
-        yield from (f"{one.name}: not the same on both sides" for one in differing if one.name in HELD_EQUAL)
+    yield from (f"{one.name}: not the same on both sides" for one in differing if one.name in HELD_EQUAL)
 
 
 def cautions(a: JobPlanRecord, b: JobPlanRecord, differing: Sequence[Term]) -> Iterator[str]:
@@ -98,8 +99,6 @@ def _terms(plan: JobPlanRecord) -> Mapping[str, str]:
 
 
 def _played(plan: JobPlanRecord) -> str:
-    if not plan.known:
-        return "?"
     if plan.rehearsal:
         return f"the script {plan.rehearsal}"
     if plan.replay:

@@ -84,6 +84,11 @@ def test_what_asked_no_model_measures_no_team(change: dict[str, Any], why: str) 
     assert why in _told(SOLO, replace(PAIR, **change))[1]
 
 
+def test_of_a_side_without_a_record_nothing_is_made_up() -> None:
+    unknown = replace(PAIR, known=False, stack="?", environment="?", roster=(), budget={})
+    assert _told(SOLO, unknown) == ({}, ["what B measured nobody can tell: its record can't be read"], [])
+
+
 def test_conditions_that_differ_only_in_what_the_record_does_not_hold_are_said_to_differ() -> None:
     _, against, cautions = _told(SOLO, replace(SOLO, condition_sha256="cd" * 32))
     assert against == []
