@@ -13,7 +13,8 @@ from typing import Any, Self
 import aiohttp
 import orjson
 
-from bench.channel.connection import Connection, Interruption, describe, log, pauses
+from bench import unreachable
+from bench.channel.connection import Connection, Interruption, log, pauses
 from bench.channel.errors import RelayGone, RelayRefused, is_trouble, rate_limit_s, wants_authentication
 from bench.channel.subscription import PAGE_EVENTS, Filter, Subscription
 from bench.nostr import Event, Key
@@ -166,7 +167,7 @@ class RelayClient:
                 elif response.status < 500:
                     raise RelayRefused("a query", cause)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                cause = describe(error)
+                cause = unreachable.said(error)
             if clock() + pause > give_up_at:
                 break
             await asyncio.sleep(pause)

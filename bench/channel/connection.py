@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from bench import unreachable
 from bench.channel.errors import RelayGone, RelayRefused, is_trouble
 from bench.nostr import Key
 
@@ -100,7 +101,7 @@ class Connection:
                 if error.status < 500:
                     raise RelayRefused("the connection", cause) from None
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                cause = describe(error)
+                cause = unreachable.said(error)
             await self._back_off(cause)
 
     async def _back_off(self, cause: str) -> None:
@@ -138,7 +139,7 @@ class Connection:
             grace.cancel()
             self._open = False
         error = socket.exception()
-        return describe(error) if error else f"closed with code {socket.close_code}"
+        return unreachable.said(error) if error else f"closed with code {socket.close_code}"
 
     def _lost(self, cause: str) -> None:
         now = time.time()
@@ -161,8 +162,3 @@ def pauses() -> Iterator[float]:
     while True:
         yield pause * random.uniform(0.5, 1.0)  # noqa: S311 (not a secret)
         pause = min(pause * 2, LONGEST_PAUSE_S)
-
-
-def describe(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -18,6 +18,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from bench import unreachable
 from bench.gateway.protocol import Endpoint
 from bench.gateway.wire import Wire
 
@@ -169,7 +170,7 @@ def _failure(error: Exception, url: URL) -> UpstreamFailed:
             what = f"{url.host} took no connection within {CONNECT_S} s (bench.gateway.upstream.CONNECT_S)"
             return UpstreamFailed(504, what, sent=False)
         case aiohttp.ClientConnectorError():
-            return UpstreamFailed(502, f"{url.host} can't be reached: {error.os_error.strerror}", sent=False)
+            return UpstreamFailed(502, f"{url.host} can't be reached: {unreachable.said(error)}", sent=False)
         case aiohttp.SocketTimeoutError():
             what = f"{url.host} sent nothing for {SILENCE_S} s (bench.gateway.upstream.SILENCE_S)"
             return UpstreamFailed(504, what, sent=True, again=False)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import aiohttp
 import orjson
 
+from bench import unreachable
 from bench.errors import BuzzbenchError
 from bench.harness import dialects
 from bench.harness.talk import Ask, Generation, Item, Reply, Tool
@@ -76,7 +77,7 @@ class Model:
                 answer = await response.read()
                 status, refusal = response.status, response.headers.get(REFUSAL_HEADER, "")
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise GatewayUnreachable(f"the gateway doesn't answer: {str(error) or type(error).__name__}") from error
+            raise GatewayUnreachable(f"the gateway doesn't answer: {unreachable.said(error)}") from error
         return self._read(status, refusal, answer)
 
     def _read(self, status: int, refusal: str, answer: bytes) -> Reply:

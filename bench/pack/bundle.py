@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench import textfile
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.faults import shown
 from bench.pack import signing
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 MANIFEST, SIGNATURE = "buzzbench-pack.json", "buzzbench-pack.sig.json"
 SCHEMA = "buzzbench-pack-1"
 ALGORITHM = "ed25519"
+MOST_BYTES = 256 * textfile.MIB
+"""A pack's list names each of its files."""
 
 
 def write(
@@ -150,21 +153,25 @@ def _signed(directory: Path) -> tuple[dict[str, Any], str]:
     from nacl.exceptions import BadSignatureError
     from nacl.signing import VerifyKey
 
+    if missing := next((name for name in (MANIFEST, SIGNATURE) if not (directory / name).exists()), None):
+        raise InvalidInput.of(shown(directory), f"is no pack: there is no {missing}")
     try:
-        data, signed = (directory / MANIFEST).read_bytes(), json.loads((directory / SIGNATURE).read_bytes())
+        data, signed = _read(directory / MANIFEST), json.loads(_read(directory / SIGNATURE))
         public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
         manifest = json.loads(data)
         checked = VerifyKey(public)
-    except FileNotFoundError as error:
-        raise InvalidInput.of(shown(directory), f"is no pack: there is no {Path(error.filename).name}") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BuzzbenchError(f"its list or its signature can't be read: {error}", where=shown(directory)) from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise BuzzbenchError("its list or its signature can't be read: it is damaged", where=shown(directory)) from None
     try:
         checked.verify(data, signature)
     except (BadSignatureError, ValueError):
         what = f"{MANIFEST} is not what {public.hex()} has signed"
         raise BuzzbenchError(what, where=shown(directory)) from None
     return manifest if isinstance(manifest, dict) else {}, public.hex()
+
+
+def _read(path: Path) -> bytes:
+    return textfile.data(path, what="file of a pack", most_bytes=MOST_BYTES)
 
 
 def _wrong(directory: Path, files: Mapping[str, Any]) -> Iterator[str]:

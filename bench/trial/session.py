@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from bench import unreachable
 from bench.errors import MachineLacks
 from bench.trial import notes, stops
 from bench.trial.doors import Doors
@@ -185,5 +186,5 @@ async def _check_relay(http: aiohttp.ClientSession, provisioner: Provisioner) ->
                 return
             what = f"it answers {response.status} {(await response.text())[:200]}"
     except (aiohttp.ClientError, TimeoutError) as error:
-        what = str(error) or type(error).__name__
+        what = unreachable.said(error)
     raise MachineLacks.of(url, f"the relay is not ready: {what}", "run `inv up`")

@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench import tomlfile
 from bench.errors import BuzzbenchError, InvalidInput, MachineLacks
 
 REPOSITORY = "https://github.com/block/buzz.git"
@@ -109,12 +109,13 @@ def packages(directory: Path, where: str) -> Iterator[str]:
 
 def _table(directory: Path, where: str) -> dict[str, Any]:
     file = directory / "Cargo.toml"
+    if not file.exists():
+        raise InvalidInput.of(where, f"there is no {file}", "give a checkout of Buzz")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InvalidInput.of(where, f"there is no {file}", "give a checkout of Buzz") from None
-    except (OSError, ValueError) as error:
-        raise InvalidInput.of(where, f"{file} can't be read: {error}", "give a checkout of Buzz") from None
+        table: dict[str, Any] = tomlfile.read(file, shown=str(file)).data
+    except InvalidInput as error:
+        raise InvalidInput.of(where, str(error), "give a checkout of Buzz") from None
+    return table
 
 
 def _git(directory: Path, *arguments: str) -> bytes:

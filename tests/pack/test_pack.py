@@ -315,6 +315,19 @@ def test_a_mark_that_no_finding_has_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path, let_be=("foo",)) == ["--let-be foo: no finding has this mark; leave it out"]
 
 
+def test_what_is_no_pack_is_refused_without_a_word_of_python(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / bundle.MANIFEST)
+    (tmp_path / bundle.SIGNATURE).write_text("[" * 100_000)
+    with pytest.raises(InvalidInput, match=r"buzzbench-pack.json: is a pipe or a device, no file of a pack"):
+        bundle.verify(tmp_path)
+    (tmp_path / bundle.MANIFEST).unlink()
+    with pytest.raises(InvalidInput, match=r": is no pack: there is no buzzbench-pack.json$"):
+        bundle.verify(tmp_path)
+    (tmp_path / bundle.MANIFEST).write_text("{}")
+    with pytest.raises(BuzzbenchError, match=r": its list or its signature can't be read: it is damaged$"):
+        bundle.verify(tmp_path)
+
+
 def test_the_key_is_made_once_private_and_damage_is_named(tmp_path: Path) -> None:
     key = signing.ensure(tmp_path / "state")
     path = tmp_path / "state" / signing.FILE_NAME

@@ -71,5 +71,10 @@ def test_a_holder_is_shown_with_its_folder() -> None:
         assert str(ports.holder(listener.getsockname()[1])).endswith(f" in {Path.cwd()}")
 
 
+def test_a_holder_is_told_on_one_line_whatever_it_is_called() -> None:
+    holder = ports.Holder(7, "python -c 'import time\ntime.sleep(9)\t\x1b[31m'", "/a\nb")
+    assert str(holder) == "process 7 (python -c 'import time time.sleep(9) [31m') in /a b"
+
+
 def test_a_holder_that_cannot_be_seen_is_another_users() -> None:
     assert str(ports.Holder(None)) == "another user's process"

@@ -75,7 +75,7 @@ def test_members_by_glob_are_found(tmp_path: Path) -> None:
     ("manifest", "said"),
     [
         (None, "--source: there is no {buzz}/Cargo.toml; give a checkout of Buzz"),
-        ("[workspace", "--source: {buzz}/Cargo.toml can't be read: "),
+        ("[workspace", "--source: {buzz}/Cargo.toml: not valid TOML: "),
         ('[package]\nname = "x"', "--source: {buzz} has no buzz-acp and no buzz-agent and no buzz-dev-mcp; "),
         ('[workspace]\nmembers = ["crates/buzz-acp"]', "--source: {buzz} has no buzz-agent and no buzz-dev-mcp; "),
         ('[workspace]\nmembers = "all"', "--source: {buzz}/Cargo.toml is no workspace; give a checkout of Buzz"),
