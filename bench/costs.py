@@ -12,6 +12,8 @@ from bench.prices import Tokens, hour_writes
 
 TOKEN_CLASSES = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 
+LARGEST = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class Spend:
@@ -37,7 +39,7 @@ class Spend:
         """With one more receipt."""
         if receipt.get("outcome") == "refused":
             return self
-        known = {name: _number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")}
+        known = {name: number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")}
         return Spend(
             calls=self.calls + 1,
             unknown_calls=self.unknown_calls + (None in known.values()),
@@ -62,14 +64,19 @@ def calls_of(receipts: Path, warnings: list[str]) -> list[dict[str, Any]]:
     A call whose only one is `open` was under way when the gateway died: it is unknown, charged at its bound.
     """
     latest: dict[str, dict[str, Any]] = {}
-    for number, receipt in enumerate(jsonl.read(receipts, warnings)):
-        latest[str(receipt.get("call_id") or number)] = receipt
+    for place, receipt in enumerate(jsonl.read(receipts, warnings)):
+        latest[call_of(receipt, place)] = receipt
     return list(latest.values())
+
+
+def call_of(receipt: Mapping[str, Any], place: int) -> str:
+    """What a receipt's call goes by: its id, else its place among the receipts."""
+    return str(receipt.get("call_id") or f"{place} of the file")
 
 
 def tokens_of(receipt: Mapping[str, Any]) -> Tokens:
     """A receipt's tokens. How many of the cache writes stay for an hour, only the upstream's own report tells."""
-    fresh, read, write, output = (_number(receipt.get(name)) for name in TOKEN_CLASSES)
+    fresh, read, write, output = (number(receipt.get(name)) for name in TOKEN_CLASSES)
     return Tokens(fresh, read, write, output, hour_writes(receipt.get("usage")) or 0)
 
 
@@ -101,5 +108,6 @@ def usd(micros: int) -> str:
     return f"${micros / 1_000_000:.4f}"
 
 
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def number(value: Any) -> int | None:
+    """A count in a receipt; None where it is none, or more than a database holds."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None

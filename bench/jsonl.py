@@ -31,7 +31,12 @@ def read(path: Path, warnings: list[str]) -> Iterator[dict[str, Any]]:
         if isinstance(value, dict):
             yield value
         else:
-            warnings.append(f"{path}, line {number}: not a JSON object (cut off?), passed over")
+            warnings.append(passed_over(path, number))
+
+
+def passed_over(path: Path, number: int) -> str:
+    """What is said of a line that is no object."""
+    return f"{path}, line {number}: not a JSON object (cut off?), passed over"
 
 
 def parse(text: bytes) -> Any:

@@ -58,6 +58,9 @@ def _one(jobs: Sequence[JobRecord]) -> JobRecord:
         warnings=(f"{copies} of the trials are in more than one directory; each counts once",) if copies else (),
         replaced=_in_order(replaced.values()),
         unplanned=tuple({trial.trial: trial for job in jobs for trial in job.unplanned}.values()),
+        doubts=tuple(dict.fromkeys(doubt for job in jobs for doubt in job.doubts)),
+        strangers=tuple(dict.fromkeys(name for job in jobs for name in job.strangers)),
+        is_torn=any(job.is_torn for job in jobs),
     )
 
 

@@ -74,6 +74,8 @@ class Facts:
     verifier_checks: Mapping[str, bool] | None = None
     file_checks: Mapping[str, bool] | None = None
     verifier_tail: str = ""
+    reward_file: str = ""
+    """What the verifier's reward file holds, such as `reward.txt holds 'great'`; empty where there is none."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def proved_cause(facts: Facts) -> str | None:
     if facts.fault is not None:
         return f"{facts.fault.kind}: {facts.fault.reason}"
     if facts.cancelled or facts.exception_type == "CancelledError":
-        return "cancelled"
+        return "cut off: cancelled"
     if facts.exception_type == "HealthcheckError" and not facts.set_up_after_control:
         return facts.exception_message or "the infrastructure failed"
     if not facts.agents_had_control:
@@ -179,6 +181,8 @@ def _failed_reason(reward: float, facts: Facts) -> str:
 
 def _no_reward_reason(complaint: str, facts: Facts) -> str:
     what = complaint or "the verifier wrote no reward"
+    if facts.reward_file and not complaint:
+        what = f"the verifier's {facts.reward_file}, which is no finite number"
     tail = " | ".join(line.strip() for line in facts.verifier_tail.strip().splitlines()[-3:])
     return f"{what}; its last lines: {tail}" if tail else what
 

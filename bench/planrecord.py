@@ -44,6 +44,9 @@ configuration's. A job's budget may be raised when it goes on."""
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
 
+TELLING = ("job", "condition_sha256", "rehearsal", "tasks")
+"""Fields without which a record doesn't tell what a job is."""
+
 SHOWN_CHARACTERS = 60
 
 
@@ -176,6 +179,9 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
     except InvalidInput as error:
         warnings.append(str(error.problems[0]))
         raw, known = {}, False
+    if known and (lacking := [name for name in TELLING if name not in raw]):
+        warnings.append(f"{path}: lacks {', '.join(lacking)}; nobody can tell what played")
+        known = False
     listed = raw.get("tasks")
     directories = {
         str(task["name"]): Path(str(task["directory"]))

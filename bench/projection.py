@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from bench.costs import calls_of
+from bench.costs import TOKEN_CLASSES, calls_of, number
 from bench.records import RECEIPTS, JobRecord, TrialRecord, read_job
 from bench.stepoutcomes import step_parts, told
 
@@ -33,6 +33,8 @@ NULLABLE = (
     *("cost_usd_micros", "charged_usd_micros", "charged_tokens", "cassette_sha256", "served_model", "served_provider"),
     "step",
 )
+COUNTS = (*TOKEN_CLASSES, "cost_usd_micros", "charged_usd_micros", "charged_tokens")
+"""What isn't a whole number here is unknown, as it is in a report."""
 
 type Row = Mapping[str, Any]
 
@@ -54,19 +56,20 @@ def project(dsn: str, job_dir: Path) -> Projected:
     cut off by a crash) is passed over and named in `warnings`.
     """
     record = read_job(job_dir)
-    job = record.plan.job
+    # A copied job has rows of its own, beside those of the job that it is a copy of.
+    job = job_dir.name
     warnings = list(record.warnings)
     receipts = _receipts(job, job_dir / RECEIPTS, warnings)
     trials, spans = [], []
     for trial in record.trials:
         result = _result(job_dir / trial.trial / "result.json")
-        trials.append(_trial(record, trial, result))
+        trials.append(_trial(job, record, trial, result))
         spans += _spans(job, trial.trial, result)
     with psycopg.connect(dsn) as connection:
         lock = int.from_bytes(hashlib.sha256(job.encode()).digest()[:8], signed=True)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [lock])
         _replace(connection, job, "trial_manifest", ("job", "trial"), trials)
-        _replace(connection, job, "llm_receipts", ("call_id",), receipts)
+        _replace(connection, job, "llm_receipts", ("job", "call_id"), receipts)
         _replace(connection, job, "spans", ("job", "trial", "name"), spans)
     # Both readings of the journal name its bad lines.
     return Projected(len(trials), len(receipts), len(spans), tuple(dict.fromkeys(warnings)))
@@ -97,10 +100,10 @@ def _listed(columns: Iterable[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
-def _trial(record: JobRecord, trial: TrialRecord, result: Mapping[str, Any]) -> Row:
+def _trial(job: str, record: JobRecord, trial: TrialRecord, result: Mapping[str, Any]) -> Row:
     last = (told(result) or [{}])[-1]
     return {
-        "job": record.plan.job,
+        "job": job,
         "trial": trial.trial,
         "task": trial.task,
         "condition": last.get("condition") or record.plan.condition,
@@ -132,6 +135,7 @@ def _receipts(job: str, path: Path, warnings: list[str]) -> list[Row]:
             continue
         told = {name: receipt.get(name) for name in (*NOT_NULL, *NULLABLE)}
         row = {name: _text(value) if isinstance(value, str) else value for name, value in told.items()}
+        row |= {name: number(receipt.get(name)) for name in COUNTS}
         usage = receipt.get("usage")
         row |= {"job": job, "usage": None if usage is None else _jsonb(usage)}
         rows.append(row | {"outcome": "unknown"} if row["outcome"] == "open" else row)

@@ -13,11 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench import costs, jsonl, judge, planrecord, verdicts
+from bench import costs, doubts, jsonl, judge, planrecord, verdicts
 from bench.costs import NOTHING, Spend
+from bench.doubts import Told
 from bench.files import sync_directory
 from bench.jsonfile import object_in
 from bench.judge import JudgeError, NoSandbox
+from bench.leaderboard import UNSAID
 from bench.outcome import Facts, Fault, Outcome, classify, facts_from
 from bench.planrecord import JobPlanRecord
 from bench.settings import ROOT
@@ -29,13 +31,18 @@ from bench.trial.journal import JobStopped, Journal
 PLAN, JOURNAL, RECEIPTS = planrecord.FILE_NAME, journal.FILE_NAME, "buzzbench-receipts.jsonl"
 EVIDENCE, CHECKS = verdicts.EVIDENCE, verdicts.CHECKS
 OWN_TASKS = "buzz-dataset"
+TASK_CHARACTERS = 32
+"""How much of a task's directory's name Harbor takes into the names of its trials (HARBOR.md section 7.1)."""
 TAIL_CHARACTERS = 2000
+REWARD_CHARACTERS = 40
+"""How much of a reward file is shown that holds no number."""
 LARGEST_CHECKS_BYTES = 1_000_000
 """Of checks.json, which comes out of the environment: an agent may have written anything there."""
 MIXED = "mixed_upstream"
 NOT_JUDGED = "not_judged_again"
 """The host had no sandbox for the task's judge: what the verifier wrote is all that is known."""
-UNFINISHED, NOT_BEGUN = "unfinished", "not begun when the job stopped"
+UNFINISHED, NOT_BEGUN = "cut off", "not begun when the job stopped"
+DAMAGED = "its result.json is damaged"
 GONE = "its directory is gone"
 
 json_lines = jsonl.read
@@ -56,6 +63,10 @@ class TrialRecord:
     """Of a task with steps: what those are worth that the trial came to."""
     checksum: str = ""
     """Harbor's digest of the task's files; empty where the trial left none."""
+    told: Told = field(default=Told())
+    """What its result.json says beside the outcome, to be held against the other records."""
+    unsure: bool = False
+    """Whether its spend may lack something: a receipt is damaged, or its result.json had counted something else."""
 
     @property
     def is_scored(self) -> bool:
@@ -77,9 +88,11 @@ class Replaced:
 
 @dataclass(frozen=True)
 class JobRecord:
-    """One job directory. `warnings` name files that could not be read whole; `stop` says why it was stopped early.
+    """One job directory. `warnings` name files that could not be read whole, and records that contradict each other.
 
-    `unplanned` are trials of tasks that nobody had selected: an error, and no part of any count (public case 1).
+    `stop` says why it was stopped early. `unplanned` are trials of tasks that nobody had selected: an error, and no
+    part of any count (public case 1). `strangers` are directories that are no attempt of this job: no part, either.
+    `doubts` are those of the warnings that speak against the figures.
     """
 
     directory: Path
@@ -90,6 +103,15 @@ class JobRecord:
     replaced: tuple[Replaced, ...] = ()
     stop: JobStopped | None = None
     unplanned: tuple[TrialRecord, ...] = ()
+    strangers: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    is_torn: bool = False
+    """Whether the receipts could not be read whole."""
+
+    @property
+    def unsure(self) -> bool:
+        """Whether what was spent may be more than is known."""
+        return self.is_torn or any(trial.unsure for trial in (*self.trials, *self.unplanned))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -126,23 +148,76 @@ def read_job(job_dir: Path) -> JobRecord:
     """Everything of one job. Never raises for what is in the files."""
     warnings: list[str] = []
     plan = planrecord.read(job_dir, warnings)
-    calls = costs.calls_of(job_dir / RECEIPTS, warnings)
+    torn: list[str] = []
+    calls = costs.calls_of(job_dir / RECEIPTS, torn)
     spends, mixed = costs.by_trial(calls), costs.mixed(calls)
     book = journal.read(job_dir / JOURNAL)
-    warnings += book.warnings
-    trials = []
-    begun, retried = book.begun, book.retried
+    warnings += [*torn, *book.warnings]
+    said: list[str] = []
+    trials, strangers = [], []
     for directory in trial_directories(job_dir, without=book.replaced):
-        trial = read_trial(directory, plan, spends.pop(directory.name, NOTHING), warnings)
-        more = [label for label, names in (("retried", retried), (MIXED, mixed)) if trial.trial in names]
-        if more:
-            trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, *more)))
-        trials.append(_not_begun(trial) if begun and trial.trial not in begun else trial)
-    planned = len(plan.directories) * plan.attempts or _number_of_trials(job_dir)
-    replaced = tuple(_replaced(book, spends, kept={trial.trial for trial in trials}))
-    unplanned = tuple(trial for trial in trials if not trial.planned)
-    asked_for = tuple(trial for trial in trials if trial.planned)
-    return JobRecord(job_dir, plan, asked_for, planned, tuple(warnings), replaced, book.stop, unplanned)
+        trial = read_trial(directory, plan, spends.get(directory.name, NOTHING), warnings)
+        if book.begun and trial.trial not in book.begun and (trial.is_scored or trial.told.foreign):
+            strangers.append(trial.trial)
+            continue
+        labels = [label for label, names in (("retried", book.retried), (MIXED, mixed)) if trial.trial in names]
+        if labels:
+            trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, *labels)))
+        if trial.told.foreign or not trial.told.readable:
+            trial = replace(trial, task=book.begun[trial.trial].task if trial.trial in book.begun else trial.task)
+        trials.append(_not_begun(trial) if book.begun and trial.trial not in book.begun else trial)
+    if strangers:
+        what = f"the journal knows no such attempt, so they count for nothing: {', '.join(strangers)}"
+        said.append(f"{job_dir}: {what}")
+    if trials and not book.entries:
+        what = "has no entry: nobody can tell whether these trials are this job's"
+        said.append(f"{job_dir / JOURNAL}: {what}")
+    trials, plan = _held_together(job_dir, plan, book, trials, said, is_torn=bool(torn))
+    if not plan.known or any(trial.unsure for trial in trials):
+        # What was lost then may have been a trial's; else it was of an attempt that is no part of the result.
+        said, warnings = [*warnings, *said], []
+    left = {trial.trial for trial in trials}
+    replaced = tuple(_replaced(book, spends, kept=left))
+    return JobRecord(
+        directory=job_dir,
+        plan=plan,
+        trials=tuple(trial for trial in trials if trial.planned),
+        planned_trials=len(plan.directories) * plan.attempts or _number_of_trials(job_dir),
+        warnings=(*warnings, *said),
+        replaced=replaced,
+        stop=book.stop,
+        unplanned=tuple(trial for trial in trials if not trial.planned),
+        strangers=tuple(strangers),
+        doubts=tuple(said),
+        is_torn=bool(torn),
+    )
+
+
+def _held_together(
+    job_dir: Path,
+    plan: JobPlanRecord,
+    book: Journal,
+    trials: list[TrialRecord],
+    said: list[str],
+    *,
+    is_torn: bool,
+) -> tuple[list[TrialRecord], JobPlanRecord]:
+    """The trials with what their records contradict; a plan that they weren't played by tells nothing of them."""
+    told = [trial for trial in trials if trial.told.readable and not trial.told.foreign]
+    receipts = doubts.of_receipts([(trial.trial, trial.spend, trial.told) for trial in told], book.retried)
+    if receipts:
+        said.append(doubts.line(job_dir / RECEIPTS, "they aren't what was counted", [*receipts.values()]))
+    outcomes = {trial.trial: (trial.outcome.outcome, trial.outcome.reward) for trial in told}
+    known = {trial.trial for trial in trials} - outcomes.keys()  # of these a warning says more
+    ends = {name: (end.outcome, end.reward) for name, end in book.ended.items() if name not in known}
+    if ended := [*doubts.of_ends(ends, outcomes)]:
+        said.append(doubts.line(job_dir / JOURNAL, "it isn't what the directories say", ended))
+    if plan.known and (played := [*doubts.of_played(plan, {trial.trial: trial.told for trial in told})]):
+        said.append(doubts.line(job_dir / PLAN, "it isn't what was played", played))
+        plan = replace(plan, known=False, leaderboard=UNSAID)
+    sure = {trial.trial for trial in told if trial.told.counted and trial.told.counted.settled} - receipts.keys()
+    unsure = {trial.trial for trial in trials} - sure if is_torn else set(receipts)
+    return [replace(trial, unsure=trial.trial in unsure) for trial in trials], plan
 
 
 def read_plan(job_dir: Path) -> JobPlanRecord:
@@ -165,11 +240,16 @@ def read_trial(
     path = trial_dir / "result.json"
     result = object_in(path)
     if result is None:
-        what = f"its {path.name} is damaged" if path.exists() else UNFINISHED
+        what = DAMAGED if path.exists() else UNFINISHED
         if path.exists() and warnings is not None:
             warnings.append(f"{path}: not a JSON object (cut off?); the trial is unscored")
-        task = _task_of(trial_dir, plan)
-        return TrialRecord(trial_dir.name, task, Outcome("unscored", None, what), 0.0, spend)
+        return TrialRecord(trial_dir.name, _task_of(trial_dir, plan), Outcome("unscored", None, what), 0.0, spend)
+    told = doubts.told(result, trial_dir, plan, (object_in(trial_dir.parent / "result.json") or {}).get("id"))
+    if told.foreign:
+        if warnings is not None:
+            warnings.append(f"{path}: {told.foreign}; it counts for nothing")
+        unscored = Outcome("unscored", None, told.foreign)
+        return TrialRecord(trial_dir.name, _task_of(trial_dir, plan), unscored, 0.0, spend, told=told)
     task = str(result.get("task_name") or _task_of(trial_dir, plan))
     task_dir = plan.directories.get(task)
     warnings = [] if warnings is None else warnings
@@ -180,7 +260,7 @@ def read_trial(
     outcome = combined(result, facts, steps) if steps else classify(facts)
     planned = plan.holds(task, _source_of(result, task))
     checksum = str(result.get("task_checksum") or "")
-    return TrialRecord(trial_dir.name, task, outcome, _seconds(result), spend, planned, steps, checksum)
+    return TrialRecord(trial_dir.name, task, outcome, _seconds(result), spend, planned, steps, checksum, told)
 
 
 def _steps(
@@ -212,7 +292,7 @@ def _facts(
     told = object_in(directory / "verifier" / "checks.json", most_bytes=LARGEST_CHECKS_BYTES)
     facts = facts_from(part, checks=told)
     if facts.rewards is None:
-        facts = replace(facts, verifier_tail=_verifier_tail(directory))
+        facts = replace(facts, verifier_tail=_verifier_tail(directory), reward_file=_reward_file(directory))
     try:
         checks = verdicts.host(directory, task_dir, step, warnings, own_tasks=ROOT / OWN_TASKS)
         return replace(facts, host_checks=checks)
@@ -250,7 +330,16 @@ def _task_of(trial_dir: Path, plan: JobPlanRecord) -> str:
     task = configured.get("task")
     path = str(task.get("path")) if isinstance(task, dict) else ""
     named = (name for name, directory in plan.directories.items() if str(directory) == path)
-    return next(named, trial_dir.name.rpartition("__")[0] or trial_dir.name)
+    return next(named, "") or _task_named_in(trial_dir.name, plan)
+
+
+def _task_named_in(trial: str, plan: JobPlanRecord) -> str:
+    """The planned task that a trial's name begins with, as far as Harbor takes it in; else that beginning itself."""
+    prefix = trial.rpartition("__")[0] or trial
+    fits = [
+        name for name, directory in plan.directories.items() if directory.name[:TASK_CHARACTERS].rstrip("_-") == prefix
+    ]
+    return fits[0] if len(fits) == 1 else prefix
 
 
 def _source_of(result: Mapping[str, Any], task: str) -> str:
@@ -285,6 +374,18 @@ def _verifier_tail(directory: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - TAIL_CHARACTERS))
         return file.read().decode(errors="replace")
+
+
+def _reward_file(directory: Path) -> str:
+    """What stands in the reward file that Harbor reads: reward.json where there is one."""
+    for name in ("reward.json", "reward.txt"):
+        path = directory / "verifier" / name
+        if path.is_file():
+            with path.open("rb") as file:
+                text = file.read(REWARD_CHARACTERS + 1).decode(errors="replace").strip()
+            more = " …" if len(text) > REWARD_CHARACTERS else ""
+            return f"{name} holds {text[:REWARD_CHARACTERS]!r}{more}" if text else f"{name} is empty"
+    return ""
 
 
 def _seconds(result: Mapping[str, Any]) -> float:

@@ -84,10 +84,12 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "leaderboard": job.plan.leaderboard.to_json(),
         "planned_trials": job.planned_trials,
         "unplanned": [trial.trial for trial in job.unplanned],
+        "strangers": list(job.strangers),
         "counts": job.counts,
         "missing": job.missing,
         "cost_usd_micros": job.spend.cost_usd_micros,
         "unknown_calls": job.spend.unknown_calls,
+        "unsure": job.unsure,
         "stopped": {"kind": job.stop.kind, "reason": job.stop.reason} if job.stop else None,
         "trials": [_trial_json(trial) for trial in job.trials],
         "replaced": [
@@ -106,6 +108,7 @@ def _trial_json(trial: TrialRecord) -> dict[str, Any]:
         "labels": list(trial.outcome.labels),
         "reward": trial.outcome.reward,
         "seconds": round(trial.seconds, 3),
+        "unsure": trial.unsure,
         "steps": [
             {"name": step.name, "outcome": step.outcome.outcome, "reason": step.outcome.reason}
             | {"labels": list(step.outcome.labels), "reward": step.outcome.reward}

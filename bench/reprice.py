@@ -74,7 +74,7 @@ def _model(model: str, made: list[Mapping[str, Any]], sheet: PriceSheet) -> Repr
 
 
 def reprice(settings: Settings, job: str, prices: str, *, as_json: bool) -> None:
-    """The task. Raises InvalidInput for what is no job or no price sheet."""
+    """The task. Raises InvalidInput: no job, no price sheet; once the rest is shown, a model that the sheet lacks."""
     from bench.report import directories_of
 
     if not prices:
@@ -86,6 +86,10 @@ def reprice(settings: Settings, job: str, prices: str, *, as_json: bool) -> None
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     print(json.dumps(_json(directory, sheet, rows), indent=2) if as_json else "\n".join(_lines(directory, sheet, rows)))
+    if unpriced := [row.model for row in rows if row.unpriced]:
+        raise InvalidInput.of(
+            prices, f"has no price for {', '.join(unpriced)}", "`inv prices --model …` gives a start value"
+        )
 
 
 def _lines(directory: Path, sheet: PriceSheet, rows: list[Repriced]) -> list[str]:
@@ -93,10 +97,12 @@ def _lines(directory: Path, sheet: PriceSheet, rows: list[Repriced]) -> list[str
     for row in rows:
         now = "not in the sheet" if row.other_usd_micros is None else usd(row.other_usd_micros)
         unknown = f", {row.unknown_calls} with unknown tokens" if row.unknown_calls else ""
-        lines.append(f"  {row.model}: {usd(row.booked_usd_micros)} -> {now}  ({row.calls} calls{unknown})")
+        made = f"{row.calls} call{'' if row.calls == 1 else 's'}{unknown}"
+        lines.append(f"  {row.model}: {usd(row.booked_usd_micros)} -> {now}  ({made})")
     known = sum(row.other_usd_micros or 0 for row in rows)
     more = "+?" if any(row.unpriced or row.unknown_calls for row in rows) else ""
-    return [*lines, f"  all: {usd(sum(row.booked_usd_micros for row in rows))} -> {usd(known)}{more}"]
+    other = "unknown" if rows and all(row.unpriced for row in rows) else f"{usd(known)}{more}"
+    return [*lines, f"  all: {usd(sum(row.booked_usd_micros for row in rows))} -> {other}"]
 
 
 def _json(directory: Path, sheet: PriceSheet, rows: list[Repriced]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ class Resume:
 
     @property
     def job(self) -> str:
-        return self.record.plan.job
+        """What a person calls it: a copy goes by its directory's name."""
+        return self.record.directory.name
 
     @property
     def is_done(self) -> bool:

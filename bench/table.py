@@ -41,7 +41,7 @@ def render(job: JobRecord) -> list[str]:
 def _head(job: JobRecord) -> list[str]:
     plan = job.plan
     if not plan.known:
-        return [f"{plan.title(job.directory)}  (nobody can tell whether models were asked: its record can't be read)"]
+        return [f"{plan.title(job.directory)}  (nobody can tell whether models were asked: see the warnings)"]
     kind = "models were asked"
     if plan.rehearsal:
         kind = f"rehearsal with the script `{plan.rehearsal}`: no model was asked"
@@ -79,10 +79,11 @@ def _table(job: JobRecord) -> list[str]:
         "time",
     )
     rows = [names]
+    torn = job.is_torn
     for task in dict.fromkeys(trial.task for trial in job.trials):
-        rows.append(_row(task, [trial for trial in job.trials if trial.task == task], capped))
+        rows.append(_row(task, [trial for trial in job.trials if trial.task == task], capped, torn=torn))
     if len(rows) > 2:
-        rows.append(_row("all", job.trials, capped))
+        rows.append(_row("all", job.trials, capped, torn=torn))
     return aligned(rows)
 
 
@@ -96,12 +97,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [lines[0], *(["  ".join("-" * width for width in widths)] if rows[1:] else []), *lines[1:]]
 
 
-def _row(name: str, trials: Sequence[TrialRecord], capped: bool) -> tuple[str, ...]:
+def _row(name: str, trials: Sequence[TrialRecord], capped: bool, *, torn: bool) -> tuple[str, ...]:
+    """`torn`: a receipt could not be read, and may have been of any of these trials."""
     counts = [sum(trial.outcome.outcome == kind for trial in trials) for kind in ("passed", "failed", "unscored")]
     if capped:
         counts.append(sum(map(_capped, trials)))
     spend = costs.total(trial.spend for trial in trials)
-    unknown = "+?" if spend.unknown_calls else ""
+    unknown = "+?" if spend.unknown_calls or torn or any(trial.unsure for trial in trials) else ""
     return (
         name,
         str(len(trials)),
@@ -151,11 +153,11 @@ def _replaced(job: JobRecord) -> Iterator[str]:
     reasons = Counter(attempt.reason.partition(":")[0] for attempt in job.replaced)
     listed = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
     spend = costs.total(attempt.spend for attempt in job.replaced)
+    calls = f"{spend.calls} call{'' if spend.calls == 1 else 's'}"
+    cost = f"{usd(spend.cost_usd_micros)}{'+?' if spend.unknown_calls or job.is_torn else ''}"
     number = len(job.replaced)
-    yield (
-        f"  {number} more attempt{'' if number == 1 else 's'} replaced ({listed}): {spend.calls} calls, "
-        f"{usd(spend.cost_usd_micros)}{'+?' if spend.unknown_calls else ''}, not in the rows above"
-    )
+    more = f"{number} more attempt{'' if number == 1 else 's'}"
+    yield f"  {more} replaced ({listed}): {calls}, {cost}, not in the rows above"
 
 
 def _rate(part: int, whole: int) -> str:

@@ -70,7 +70,7 @@ def test_attempts_without_a_score_go_to_the_archive_and_the_others_stay_byte_for
         "a__2": str(place / "a__2"),
         "a__3": str(place / "a__3"),
     }
-    assert book.replaced["a__3"].reason == "unfinished"
+    assert book.replaced["a__3"].reason == "cut off"
 
 
 class Crash(Exception):

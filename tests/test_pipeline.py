@@ -162,7 +162,8 @@ def test_a_signal_stops_cleanly_and_keeps_what_was_scored(
     job = records.read_job(installed.jobs_dir / name)
     assert job.counts["passed"] >= 1
     assert {t.outcome.reason for t in job.trials if t.outcome.outcome == "unscored"} <= {
-        "cancelled",
+        "cut off",
+        "cut off: cancelled",
         "not begun when the job stopped",
     }
     assert [line for line in installed.processes() if "bench.run" in line or "bwrap" in line] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from bench import projection, schema
 from bench.stack import StackAddress
+from bench.trial.journal import attempt_started
 
 PLAN = {
     "job": "lb-solo-1",
@@ -98,6 +100,7 @@ def job(tmp_path: Path) -> Path:
         (path / name).mkdir()
         (path / name / "config.json").write_text("{}")
         (path / name / "result.json").write_text(json.dumps(result(name, reward)))
+        attempt_started(path / "buzzbench-journal.jsonl", trial=name, task="hello", at=datetime.now(UTC))
     lines = [receipt("c1"), receipt("c2", output_tokens=None, cost_usd_micros=None, outcome="unknown")]
     (path / "buzzbench-receipts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
@@ -143,6 +146,8 @@ def test_an_unknown_count_stays_unknown_and_is_counted(benchmark: str, job: Path
 def test_a_replay_is_no_real_run_in_the_database_either(benchmark: str, job: Path) -> None:
     digest = "7" * 64
     (job / "buzzbench-plan.json").write_text(json.dumps(PLAN | {"rehearsal": None, "replay": digest}))
+    for path in job.glob("*/result.json"):
+        path.write_text(path.read_text().replace('"rehearsal": "good"', f'"rehearsal": null, "replay": "{digest}"'))
     played = receipt("c1", provider="replay", cost_usd_micros=0, cassette_sha256=digest)
     (job / "buzzbench-receipts.jsonl").write_text(json.dumps(played) + "\n")
     projection.project(benchmark, job)
@@ -189,6 +194,25 @@ def test_what_left_the_records_leaves_the_database_and_other_jobs_stay(benchmark
         ("lb-solo-1", 2),
         ("lb-solo-2", 1),
     ]
+
+
+def test_a_copied_job_has_rows_of_its_own(benchmark: str, job: Path) -> None:
+    copy = job.with_name("copy")
+    shutil.copytree(job, copy)
+    with (copy / "buzzbench-receipts.jsonl").open("a") as file:
+        file.write(json.dumps(receipt("c3", trial="hello__ccccccc")) + "\n")
+    projection.project(benchmark, job)
+    projection.project(benchmark, copy)
+    counted = rows(benchmark, "SELECT job, count(*) FROM benchmark.llm_receipts GROUP BY job ORDER BY job")
+    assert counted == [("copy", 3), ("lb-solo-1", 2)]
+    assert rows(benchmark, "SELECT count(*) FROM benchmark.trial_manifest") == [(4,)]
+
+
+def test_a_count_that_is_none_is_unknown(benchmark: str, job: Path) -> None:
+    path = job / "buzzbench-receipts.jsonl"
+    path.write_text(path.read_text().replace('"output_tokens": 40', '"output_tokens": 1e400'))
+    projection.project(benchmark, job)
+    assert rows(benchmark, "SELECT output_tokens FROM benchmark.llm_receipts") == [(None,), (None,)]
 
 
 def test_a_line_cut_off_by_a_crash_is_named_and_the_rest_is_projected(benchmark: str, job: Path) -> None:

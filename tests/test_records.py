@@ -78,7 +78,7 @@ def test_an_unfinished_or_damaged_result_is_unscored_and_breaks_nothing(job: Pat
     add(job, "beta__1", result("org/beta"))
     read = records.read_job(job)
     assert read.counts == {"passed": 1, "failed": 0, "unscored": 1}
-    assert read.trials[0].outcome.reason in ("unfinished", "its result.json is damaged")
+    assert read.trials[0].outcome.reason in ("cut off", "its result.json is damaged")
     assert not read.complete
 
 
@@ -136,8 +136,10 @@ def test_a_trial_that_two_upstreams_served_is_labelled(job: Path) -> None:
 def test_a_cut_off_receipt_is_named_and_the_others_count(job: Path) -> None:
     add(job, "alpha__1", result())
     (job / records.RECEIPTS).write_text(receipt("alpha__1") + '\n{"trial": "alpha__1", "inp')
+    begun(job, "alpha__1")
     read = records.read_job(job)
     assert read.trials[0].spend.calls == 1
+    assert read.unsure, "a receipt may have been cut off with it"
     assert read.warnings == (f"{job / records.RECEIPTS}, line 2: not a JSON object (cut off?), passed over",)
 
 
@@ -321,6 +323,32 @@ def test_an_unfinished_trial_is_of_the_task_that_its_configuration_names(job: Pa
     directory = add(job, "alph__1", None)
     (directory / "config.json").write_text('{"task": {"path": "/nowhere/alpha"}}')
     assert records.read_job(job).trials[0].task == "org/alpha"
+
+
+def test_a_trial_without_any_file_is_of_the_task_that_the_journal_or_its_name_tells(job: Path) -> None:
+    """A full disk leaves such: its row must not stand beside that of its task."""
+    for name in ("alpha__1", "gamma__1", "al__1"):
+        (job / name).mkdir()
+    begun(job, "gamma__1")
+    assert {trial.trial: trial.task for trial in records.read_job(job).trials} == {
+        "alpha__1": "org/alpha",
+        "gamma__1": "org/gamma",
+        "al__1": "al",
+    }
+
+
+def test_a_reward_file_without_a_number_is_shown_with_what_it_holds(job: Path) -> None:
+    raised = {"exception_type": "VerifierOutputParseError", "exception_message": "…"}
+    for name, text in (("alpha__1", "great\n"), ("alpha__2", ""), ("beta__1", "nan"), ("beta__2", "1" * 60)):
+        directory = add(job, name, result(reward=None, exception_info=raised))
+        (directory / "verifier").mkdir()
+        (directory / "verifier" / "reward.txt").write_text(text)
+    assert [trial.outcome.reason for trial in records.read_job(job).trials] == [
+        "the verifier's reward.txt holds 'great', which is no finite number",
+        "the verifier's reward.txt is empty, which is no finite number",
+        "the verifier's reward.txt holds 'nan', which is no finite number",
+        f"the verifier's reward.txt holds '{'1' * 40}' …, which is no finite number",
+    ]
 
 
 def test_a_damaged_file_is_named_with_its_path(job: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from bench import report
 from bench.costs import Spend
 from bench.errors import InvalidInput
 from bench.records import JobRecord, Replaced
-from bench.trial.journal import JobStopped
+from bench.trial.journal import FILE_NAME, JobStopped, attempt_started
 from tests.records import PASSED, UNSCORED, job, trial
 
 RESULT = json.dumps(
@@ -53,7 +54,9 @@ def test_several_directories_are_shown_together_and_a_malformed_trial_is_one_war
         for trial_name, content in results.items():
             (tmp_path / name / trial_name).mkdir(parents=True)
             (tmp_path / name / trial_name / "result.json").write_text(content)
+            attempt_started(tmp_path / name / FILE_NAME, trial=trial_name, task="org/a", at=datetime.now(UTC))
         plan = {"job": name, "condition_sha256": "ab", "attempts": 2, "tasks": [{"name": "org/a", "directory": "/a"}]}
+        plan["rehearsal"] = None
         (tmp_path / name / "buzzbench-plan.json").write_text(json.dumps(plan))
     report.report(tmp_path, ["first", "second", "first"], as_json=True)
     shown = capsys.readouterr()

@@ -11,6 +11,7 @@ import pytest
 from bench import pricesheet, reprice
 from bench.errors import InvalidInput
 from bench.records import RECEIPTS
+from bench.settings import Settings
 
 SHEET = """
 dated: 2026-07-01
@@ -95,6 +96,17 @@ def test_a_bad_sheet_is_named_with_its_field(tmp_path: Path, text: str, said: st
         pricesheet.load(write(tmp_path / "prices.yaml", text))
     assert said in str(raised.value)
     assert "did you mean condition" not in str(raised.value)
+
+
+def test_a_model_that_the_sheet_lacks_is_no_free_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = tmp_path / "jobs" / "team"
+    job.mkdir(parents=True)
+    write(job / RECEIPTS, receipt(model="other"))
+    (job / "buzzbench-plan.json").write_text("{}")
+    sheet = write(tmp_path / "prices.yaml", SHEET)
+    with pytest.raises(InvalidInput, match=r"prices.yaml: has no price for other; `inv prices"):
+        reprice.reprice(Settings(tmp_path / "state", tmp_path / "jobs"), "team", str(sheet), as_json=False)
+    assert capsys.readouterr().out.splitlines()[-1].endswith("-> unknown")
 
 
 def test_a_start_value_comes_in_our_unit() -> None:

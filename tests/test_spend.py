@@ -26,6 +26,7 @@ PLAN = {
     "job": "lb-team",
     "rehearsal": None,
     "condition": "team",
+    "condition_sha256": "ab" * 32,
     "attempts": 2,
     "tasks": [{"name": "org/alpha", "directory": "/nowhere/alpha"}],
     "budget": {"usd_micros": 1000, "tokens": None, "calls": 10, "timeout_seconds": 900},
@@ -216,17 +217,25 @@ def test_what_has_no_bound_leaves_its_cap_unknown(job: Path) -> None:
 def test_the_journal_says_what_became_of_each_trial(job: Path) -> None:
     journal(job, begun("alpha__1"), ended("alpha__1"), begun("alpha__2"), ended("alpha__2", "unscored"))
     journal(job, replaced("alpha__2"), begun("alpha__3"))
+    for name in ("alpha__1", "alpha__3"):
+        (job / name).mkdir()
+    (job / "alpha__1" / "result.json").write_text(json.dumps(PASSED))
     write(job, receipt("alpha__1"), receipt("alpha__2"), receipt("alpha__3"), receipt("stray"))
     found = read(job)
-    assert {name: trial.state for name, trial in found.trials.items()} == {
-        "alpha__1": "passed",
-        "alpha__2": "replaced",
-        "alpha__3": "running",
-        "stray": "?",
-    }
+    states = {"alpha__1": "passed", "alpha__2": "replaced", "alpha__3": "cut off", "stray": "?"}
+    assert {name: trial.state for name, trial in found.trials.items()} == states
+    running = Books(job).read(running=True)
+    assert {name: trial.state for name, trial in running.trials.items()} == states | {"alpha__3": "running"}
     assert (found.ended, found.planned_trials) == (1, 2)
     assert found.total.spend.cost_usd_micros == 400, "a replaced attempt was paid all the same"
     assert not [cap for cap in found.caps if cap.name == "alpha__2"]
+
+
+PASSED = {
+    "task_name": "org/alpha",
+    "agent_execution": {"started_at": "2026-01-31T10:00:01Z"},
+    "verifier_result": {"rewards": {"reward": 1.0}},
+}
 
 
 def result(job: Path, trial: str, **told: Any) -> None:
@@ -288,7 +297,7 @@ def test_a_torn_last_receipt_waits_while_the_job_runs_and_is_named_after_it(job:
     assert (books.read(running=True).warnings, books.read(running=True).total.spend.calls) == ((), 1)
     found = books.read()
     assert found.total.spend.calls == 1
-    assert "a line that is no JSON object (cut off?), passed over" in found.warnings[0]
+    assert "line 2: not a JSON object (cut off?), passed over" in found.warnings[0]
 
 
 def test_a_second_reading_takes_in_what_was_added(job: Path) -> None:
@@ -379,6 +388,13 @@ def test_watching_ends_with_the_job_and_shows_what_came_last(job: Path, tmp_path
     assert process.returncode == 0
     last = json.loads(out.splitlines()[-1])
     assert (last["running"], last["total"]["calls"]) == (False, 1)
+
+
+def test_a_job_that_does_not_run_is_one_object(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(job, receipt())
+    settings = Settings(state_dir=job.parent.parent / "state", jobs_dir=job.parent)
+    spend(settings, "lb-team", watch=True, as_json=True)
+    assert json.loads(capsys.readouterr().out)["total"]["calls"] == 1
 
 
 def test_watching_a_job_that_does_not_run_shows_it_and_ends(job: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ def test_a_step_without_a_score_leaves_the_trial_without_one() -> None:
 
 def test_a_cause_proved_for_the_whole_trial_comes_first() -> None:
     own = facts_from({"exception_info": {"exception_type": "CancelledError"}})
-    assert decide(result("a"), PASSED, own=own) == Outcome("unscored", None, "cancelled")
+    assert decide(result("a"), PASSED, own=own) == Outcome("unscored", None, "cut off: cancelled")
 
 
 def test_the_labels_of_all_steps_are_the_trials() -> None:

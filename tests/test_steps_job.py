@@ -54,7 +54,7 @@ def bench(task: Path, name: str) -> tuple[str, ...]:
 
 def test_a_trial_that_is_stopped_in_a_later_step_has_no_score_and_keeps_what_it_left(stopped: Path) -> None:
     (trial,) = records.read_job(stopped).trials
-    assert (trial.outcome.outcome, trial.outcome.reason) == ("unscored", "cancelled")
+    assert (trial.outcome.outcome, trial.outcome.reason) == ("unscored", "cut off: cancelled")
     assert trial.steps[0].outcome.outcome == "passed"
     assert (stopped / trial.trial / "steps" / "draft" / records.EVIDENCE).exists()
     assert trial.spend.calls > 0

@@ -52,6 +52,7 @@ class Packed:
     is_new: bool
     changed: tuple[str, ...] | None
     public_key: str
+    warnings: tuple[str, ...] = ()
 
 
 def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
@@ -64,7 +65,7 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     directories = {trial: _directory(trial, jobs) for trial in record.trials}
     told = metadata.of(record.plan, wish.said)
     if not wish.anyway:
-        problems = [*checks.of_record(record), *metadata.problems(told, wish.said)]
+        problems = [*checks.of_records(jobs), *checks.of_record(record, jobs), *metadata.problems(told, wish.said)]
         raise_problems([*problems, *(fault for place in directories.values() for fault in checks.of_trial(place))])
     whole = {trial: place for trial, place in directories.items() if checks.is_whole(place)}
     names = _names(jobs)
@@ -81,7 +82,8 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     is_new, changed = bundle.write(out, files, texts, facts, key)
     left_out = tuple(sorted(trial.trial for trial in directories if trial not in whole))
     packed_jobs = tuple(dict.fromkeys(names.values()))
-    return Packed(out, record, packed_jobs, left_out, is_new, changed, signing.public(key))
+    warnings = tuple(doubt for job in jobs for doubt in job.doubts)
+    return Packed(out, record, packed_jobs, left_out, is_new, changed, signing.public(key), warnings)
 
 
 def refuse_upload(settings: Settings, job_dir: Path, environ: Mapping[str, str]) -> None:
@@ -178,8 +180,16 @@ def _facts(
         "counts": {
             kind: sum(trial.outcome.outcome == kind for trial in trials) for kind in ("passed", "failed", "unscored")
         },
+        "doubts": [_placeless(doubt, names) for job in jobs for doubt in job.doubts],
         "let_be": sorted(let_be),
     }
+
+
+def _placeless(doubt: str, names: Mapping[Path, str]) -> str:
+    """A doubt with the jobs' names in the pack in place of where they were."""
+    for directory, name in names.items():
+        doubt = doubt.replace(str(directory), name)
+    return doubt
 
 
 def _harbor(job_dir: Path) -> str:
@@ -200,6 +210,8 @@ def commands(packed: Packed) -> Iterator[str]:
 def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
     """`inv pack`: the result on standard output."""
     packed = pack(settings, wish, dict(os.environ))
+    for warning in packed.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     verdict = packed.record.plan.leaderboard
     if as_json:
         shown_json = {

@@ -37,8 +37,13 @@ def same_measured(jobs: Sequence[JobRecord]) -> Iterator[Problem]:
             yield Problem(f"--job {other.directory.name}", what, "pack it apart")
 
 
-def of_record(record: JobRecord) -> Iterator[Problem]:
+def of_record(record: JobRecord, jobs: Sequence[JobRecord]) -> Iterator[Problem]:
     """What speaks against the merged record of the jobs: its verdict, and attempts without a score."""
+    planned = sum({job.plan.job: job.plan.attempts for job in jobs}.values())
+    more = LEAST_ATTEMPTS - planned
+    way = "`inv bench --resume JOB` runs what is missing"
+    if more > 0:
+        way = f"run {more} more under another --job-name (-k {more}), and pack both: `inv pack --job … --job …`"
     reasons = record.plan.leaderboard.reasons
     for reason in reasons:
         yield Problem(record.plan.job, f"not fit for a leaderboard: {reason}", ANYWAY if reason is reasons[-1] else "")
@@ -46,8 +51,14 @@ def of_record(record: JobRecord) -> Iterator[Problem]:
     tasks = dict.fromkeys([*record.plan.directories, *(trial.task for trial in record.trials)])
     for task in tasks:
         if scored[task] < LEAST_ATTEMPTS:
-            what = f"{scored[task]} attempts have a score, and a board wants at least {LEAST_ATTEMPTS}"
-            yield Problem(task, what, "`inv bench --resume JOB` runs what is missing, or --anyway")
+            have = "1 attempt has" if scored[task] == 1 else f"{scored[task]} attempts have"
+            yield Problem(task, f"{have} a score, and a board wants at least {LEAST_ATTEMPTS}", f"{way}, or --anyway")
+
+
+def of_records(jobs: Sequence[JobRecord]) -> Iterator[Problem]:
+    """Where the jobs' own records contradict each other, or don't tell all."""
+    for doubt in (doubt for job in jobs for doubt in job.doubts):
+        yield Problem("", doubt, ANYWAY)
 
 
 def of_trial(trial_dir: Path) -> Iterator[Problem]:

@@ -57,8 +57,10 @@ def _copies(job: Path, name: str, number: int) -> Path:
     for index in range(number):
         trial = f"{TASK.name}__{index:07d}"
         shutil.copytree(first, directory / trial)
+        own = json.loads((first / "result.json").read_bytes()) | {"trial_name": trial}
+        (directory / trial / "result.json").write_text(json.dumps(own), encoding="utf-8")
         of_trial = {"trial": trial}
-        lines[records.RECEIPTS] += [r | of_trial | {"call_id": f"{index}-{n}"} for n, r in enumerate(receipts[:9])]
+        lines[records.RECEIPTS] += [r | of_trial | {"call_id": f"{index}-{n}"} for n, r in enumerate(receipts)]
         lines[records.JOURNAL] += [entry | of_trial for entry in book[:2]]
     for file, objects in lines.items():
         (directory / file).write_text("".join(json.dumps(each) + "\n" for each in objects), encoding="utf-8")

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import signal
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +39,7 @@ PR_SET_PDEATHSIG = 1
 """prctl(2)."""
 HARD_EXIT_S = 20.0
 """After the parent is gone, how long a clean stop may take."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 STOPPING: dict[str, Kind] = {
     "upstream_refused": "stopped",
     "receipts_failed": "stopped",
@@ -98,7 +101,7 @@ async def _run(order: dict[str, Any], events: TextIO) -> int:
             return 143
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        emit("failed", message=_message(error), exit_code=getattr(error, "exit_code", 1))
+        emit("failed", message=_message(error, _directory(order)), exit_code=getattr(error, "exit_code", 1))
         return 1
     if admission.stopped is not None:
         stop = admission.stopped
@@ -108,14 +111,21 @@ async def _run(order: dict[str, Any], events: TextIO) -> int:
     return 0
 
 
-def _message(error: BaseException) -> str:
+def _directory(order: Mapping[str, Any]) -> Path:
+    """The directory of the job that is ordered."""
+    return Path(order["config"]["jobs_dir"], order["config"]["job_name"])
+
+
+def _message(error: BaseException, job_dir: Path) -> str:
     """One line: a group of errors is told by its first one, which Harbor's task groups wrap."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, BuzzbenchError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'a file of the job'}: {error.strerror}"
+        where = error.filename if isinstance(error.filename, str) else job_dir
+        way = f"; make room and go on with `inv bench --resume {job_dir}`" if error.errno in NO_ROOM else ""
+        return f"{where}: {error.strerror}{way}"
     from httpx import TransportError
 
     if isinstance(error, TransportError):

@@ -61,6 +61,10 @@ def _differences(plan: Plan, job: JobPlan) -> Iterator[Problem]:
 
 def _damage(read: JobRecord) -> Iterator[Problem]:
     """Files without which Harbor would not go on, or would begin anew, or would run a scored trial again."""
+    for name in read.strangers:
+        yield Problem(
+            shown(read.directory / name), "is no attempt of this job, and Harbor would count it", "take it away"
+        )
     kept = [read.directory / trial.trial / "config.json" for trial in read.trials if trial.is_scored]
     for path in (read.directory / "config.json", read.directory / "lock.json", *kept):
         try:

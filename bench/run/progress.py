@@ -26,7 +26,7 @@ class Progress:
         self._drawn = False
 
     def __enter__(self) -> Self:
-        of = f"{self._total} trials" if self._total is not None else "trials"
+        of = f"{self._total} trial{'' if self._total == 1 else 's'}" if self._total is not None else "trials"
         self.note(f"job {self._job}: {of}")
         return self
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from bench import planrecord
+from bench import jsonl, planrecord, records
 from bench.condition import Limits
 from bench.planrecord import JobPlanRecord
-from bench.records import JOURNAL, RECEIPTS
+from bench.records import JOURNAL, NOT_BEGUN, RECEIPTS, UNFINISHED, JobRecord
 from bench.spend.tally import Tally, Used
 from bench.stepoutcomes import told
 from bench.trial import journal
@@ -44,7 +44,8 @@ class Cap:
 
 @dataclass(frozen=True)
 class TrialSpend:
-    """One trial. `state` is its outcome, `running` (it has no end), `replaced`, or `?` where the journal is silent.
+    """One trial. `state` is its outcome, `running`, `cut off` (nothing runs, and it has no end), `replaced`, `gone`
+    (its directory is), `not selected`, or `?` where the journal is silent.
 
     `self_report` is what its agents said, by name, as the trial's metadata has it; empty where none was checked.
     """
@@ -85,29 +86,47 @@ class Books:
     directory: Path
     _tally: Tally = field(default_factory=Tally)
     _offset: int = 0
+    _lines: int = 0
     _warnings: list[str] = field(default_factory=list)
     _self_reports: dict[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def read(self, *, running: bool = False) -> JobSpend:
-        """The job as its files have it now. What can't be read is named in `warnings`."""
+        """The job as its files have it now. What can't be read is named in `warnings`.
+
+        Of one that doesn't run all but the sums is what a report reads, so that the two agree.
+        """
         self._take_in(running=running)
-        warnings: list[str] = []
-        plan = planrecord.read(self.directory, warnings)
         book = journal.read(self.directory / JOURNAL)
+        record = None if running else records.read_job(self.directory)
+        if record is None:
+            warnings: list[str] = []
+            plan = planrecord.read(self.directory, warnings)
+            warnings += [*self._warnings, *book.warnings]
+            states, planned = _states(book), len(plan.directories) * plan.attempts or None
+            is_torn, unsure = bool(self._warnings), set[str]()
+        else:
+            plan, warnings = record.plan, list(record.warnings)
+            states, planned, is_torn = _states_at_rest(record, book), record.planned_trials, record.is_torn
+            unsure = {trial.trial for trial in (*record.trials, *record.unplanned) if trial.unsure}
         roles = {seat.name: seat.role for seat in plan.roster} | {seat.member: seat.role for seat in plan.roster}
-        trials, total = self._trials(book), self._tally.by().get((), Used())
+
+        def by_role(key: tuple[str, ...]) -> tuple[str, ...]:
+            return (_role(roles, *key),)
+
+        total = _marked({"": self._tally.by().get((), Used())}, unsure=is_torn or bool(unsure))[""]
+        trials = self._trials(book, states, unsure)
         return JobSpend(
             directory=self.directory,
             plan=plan,
             running=running,
             total=total,
-            agents=_named(self._tally.by("agent")),
-            roles=_named(self._tally.by("agent", "member", name=lambda key: (_role(roles, *key),))),
-            models=_named(self._tally.by("model")),
+            agents=_marked(_named(self._tally.by("agent")), unsure=total.unsure),
+            roles=_marked(_named(self._tally.by("agent", "member", name=by_role)), unsure=total.unsure),
+            models=_marked(_named(self._tally.by("model")), unsure=total.unsure),
             trials=trials,
             caps=tuple(sorted(_caps(plan, total, trials), key=lambda cap: -(cap.part or 0))),
-            planned_trials=len(plan.directories) * plan.attempts or None,
-            warnings=(*warnings, *self._warnings, *book.warnings),
+            planned_trials=planned,
+            warnings=tuple(warnings),
         )
 
     def _take_in(self, *, running: bool) -> None:
@@ -121,23 +140,23 @@ class Books:
             return
         whole = data.rfind(b"\n") + 1 if running else len(data)
         for line in data[:whole].splitlines():
+            self._lines += 1
             if line.strip() and not self._tally.take(line):
-                self._warnings.append(f"{path}: a line that is no JSON object (cut off?), passed over")
+                self._warnings.append(jsonl.passed_over(path, self._lines))
         self._offset += whole
 
-    def _trials(self, book: Journal) -> dict[str, TrialSpend]:
+    def _trials(self, book: Journal, states: Mapping[str, str], unsure: set[str]) -> dict[str, TrialSpend]:
         used = _named(self._tally.by("trial"))
         agents: dict[str, dict[str, Used]] = {}
         for (trial, agent), sums in self._tally.by("trial", "agent").items():
             agents.setdefault(trial, {})[agent] = sums
-        states = _states(book)
         found = {}
         for name in dict.fromkeys([*states, *used]):
             begun = book.begun.get(name) or book.replaced.get(name)
             found[name] = TrialSpend(
                 task=begun.task if begun else name.rpartition("__")[0],
                 state=states.get(name, "?"),
-                used=used.get(name, Used()),
+                used=replace(used.get(name, Used()), unsure=name in unsure),
                 agents=agents.get(name, {}),
                 self_report=self._self_report(name, states.get(name, "?")),
             )
@@ -150,6 +169,10 @@ class Books:
         if trial not in self._self_reports:
             self._self_reports[trial] = _self_report(self.directory / trial / "result.json")
         return self._self_reports[trial]
+
+
+def _marked(groups: Mapping[str, Used], *, unsure: bool) -> dict[str, Used]:
+    return {name: replace(used, unsure=unsure) for name, used in groups.items()}
 
 
 def _named(groups: Mapping[tuple[str, ...], Used]) -> dict[str, Used]:
@@ -172,6 +195,19 @@ def _states(book: Journal) -> dict[str, str]:
             case AttemptReplaced():
                 states[entry.trial] = "replaced"
     return states
+
+
+def _states_at_rest(record: JobRecord, book: Journal) -> dict[str, str]:
+    """What became of each trial of a job that doesn't run, as a report has it."""
+    states = {
+        attempt.trial: "replaced" if attempt.trial in book.replaced else "gone"
+        for attempt in record.replaced
+        if attempt.trial in book.replaced or attempt.trial in book.begun
+    }
+    for trial in record.trials:
+        has_end = trial.outcome.reason not in (UNFINISHED, NOT_BEGUN)
+        states[trial.trial] = trial.outcome.outcome if has_end else UNFINISHED
+    return states | {trial.trial: "not selected" for trial in record.unplanned}
 
 
 def _caps(plan: JobPlanRecord, total: Used, trials: Mapping[str, TrialSpend]) -> Iterable[Cap]:

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import orjson
-
-from bench.costs import TOKEN_CLASSES, Spend
+from bench import jsonl
+from bench.costs import TOKEN_CLASSES, Spend, call_of, number
 
 NAMES = ("trial", "agent", "member", "model")
 
@@ -20,12 +19,16 @@ type Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Used:
-    """What calls used. `refused` never went out. `charged_*` is what caps count: None where a call had no bound."""
+    """What calls used. `refused` never went out. `charged_*` is what caps count: None where a call had no bound.
+
+    `unsure`: receipts are damaged or contradicted, so that these sums may lack something.
+    """
 
     spend: Spend = Spend()  # noqa: RUF009  (frozen)
     refused: int = 0
     charged_usd_micros: int | None = 0
     charged_tokens: int | None = 0
+    unsure: bool = False
 
     def charged(self, unit: str) -> int | None:
         """What counts against a cap in that unit."""
@@ -72,18 +75,20 @@ class Tally:
     """The receipts so far, summed by trial, agent, member and model together."""
 
     def __init__(self) -> None:
+        self._taken = 0
         self._calls: dict[str, tuple[Key, _Part]] = {}
         self._sums: dict[Key, _Part] = {}
 
     def take(self, line: bytes) -> bool:
         """Count a receipt; False where the line is none."""
         try:
-            receipt = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            receipt = jsonl.parse(line)
+        except ValueError:
             return False
         if not isinstance(receipt, dict):
             return False
-        call = str(receipt.get("call_id") or len(self._calls))
+        call = call_of(receipt, self._taken)
+        self._taken += 1
         key = tuple(str(receipt.get(name) or "none named") for name in NAMES)
         if call in self._calls:
             _add(self._sums, *self._calls[call], -1)
@@ -103,17 +108,13 @@ class Tally:
 def _part(receipt: dict[str, Any]) -> _Part:
     if receipt.get("outcome") == "refused":
         return _Part(refused=1)
-    known = [_number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")]
-    charged = [_number(receipt.get(name)) for name in ("charged_usd_micros", "charged_tokens")]
+    known = [number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")]
+    charged = [number(receipt.get(name)) for name in ("charged_usd_micros", "charged_tokens")]
     return _Part(
         1,
         0,
         int(None in known),
-        *(number or 0 for number in known),
-        *(number or 0 for number in charged),
-        *(int(number is None) for number in charged),
+        *(count or 0 for count in known),
+        *(count or 0 for count in charged),
+        *(int(count is None) for count in charged),
     )
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -93,7 +93,7 @@ def _all(groups: Mapping[str, Used]) -> dict[str, dict[str, Any]]:
 
 def _used(used: Used) -> dict[str, Any]:
     charged = {"charged_usd_micros": used.charged_usd_micros, "charged_tokens": used.charged_tokens}
-    return {**asdict(used.spend), "refused_calls": used.refused, **charged}
+    return {**asdict(used.spend), "unsure": used.unsure, "refused_calls": used.refused, **charged}
 
 
 def _table(sections: Mapping[str, Mapping[str, Used]]) -> list[str]:
@@ -114,7 +114,7 @@ def _cells(used: Used) -> tuple[str, ...]:
 
 
 def _mark(used: Used) -> str:
-    return "+?" if used.spend.unknown_calls else ""
+    return "+?" if used.spend.unknown_calls or used.unsure else ""
 
 
 def _caps(caps: Sequence[Cap]) -> Iterator[str]:

@@ -98,10 +98,10 @@ class _Lines:
 
 
 class _JsonLines:
-    """One JSON object a line for each change, and for the end."""
+    """One JSON object a line for each change: the last one is the end's."""
 
     def show(self, job: JobSpend) -> None:
         print(json.dumps(to_json(job)), flush=True)
 
     def end(self, job: JobSpend) -> None:
-        self.show(job)
+        """It was shown when it came."""

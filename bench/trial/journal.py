@@ -117,6 +117,18 @@ class Journal:
         return tuple(open_.values())
 
     @property
+    def ended(self) -> dict[str, TrialEnded]:
+        """How the trials ended that have not been replaced or begun again since, by their name."""
+        ends: dict[str, TrialEnded] = {}
+        for entry in self.entries:
+            match entry:
+                case TrialEnded():
+                    ends[entry.trial] = entry
+                case AttemptStarted() | AttemptReplaced():
+                    ends.pop(entry.trial, None)
+        return ends
+
+    @property
     def stop(self) -> JobStopped | None:
         """Why the job's last run was stopped; None where it was not."""
         last: JobStopped | None = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bench.leaderboard import Verdict
 from bench.nostr import Key
 from bench.settings import Settings
+from bench.trial import journal
 
 FIT = Verdict()
 CLAUDE = {"provider": "anthropic", "base_url": "https://api.anthropic.com", "dialect": "anthropic"}
@@ -35,6 +37,7 @@ def make(
     record = {
         "schema": "buzzbench-plan-1",
         "job": name,
+        "rehearsal": None,
         "condition": "team",
         "condition_sha256": condition * 32,
         "stack": "embedded",
@@ -58,12 +61,14 @@ def make(
 
 def trial(job_dir: Path, name: str, reward: float = 1.0) -> Path:
     """One trial."""
+    begun(job_dir, name)
     directory = job_dir / name
     for folder in ("agent", "verifier", "artifacts"):
         (directory / folder).mkdir(parents=True)
     result = {
         "id": _id(name),
         "task_name": "org/alpha",
+        "trial_name": name,
         "agent_execution": {"started_at": "x"},
         "verifier_result": {"rewards": {"reward": reward}},
     }
@@ -76,6 +81,10 @@ def trial(job_dir: Path, name: str, reward: float = 1.0) -> Path:
     write(directory / "agent" / "trajectory.json", {"steps": [{"message": "hello"}]})
     (directory / "verifier" / "test-stdout.txt").write_text("ok\n")
     return directory
+
+
+def begun(job_dir: Path, name: str) -> None:
+    journal.attempt_started(job_dir / journal.FILE_NAME, trial=name, task="org/alpha", at=datetime.now(UTC))
 
 
 def write(path: Path, value: Any) -> None:

@@ -55,7 +55,7 @@ def test_a_pack_is_made_checked_and_the_commands_printed(tmp_path: Path) -> None
     assert lines[3].startswith("  HARBOR_TELEMETRY=off ")
     assert lines[3].endswith(f"harbor upload {made}/lb-team --public")
     checked = installation.inv("pack", "--verify", str(made), "--key", public)
-    assert checked.stdout == f"{made}: 31 files are as they were packed, signed by {public}, this installation's key\n"
+    assert checked.stdout == f"{made}: 32 files are as they were packed, signed by {public}, this installation's key\n"
     (made / "lb-team" / "lock.json").write_text("{}")
     harmed = installation.inv("pack", "--verify", str(made))
     assert (harmed.returncode, harmed.stderr) == (1, f"inv: {made}/lb-team/lock.json: is not what was packed\n")

@@ -59,7 +59,10 @@ def test_a_fit_job_is_packed_without_logs_and_what_is_nobodys_to_see(tmp_path: P
     found = names_of(made.directory)
     assert {name for name in found if "alpha" not in name} == {
         *("buzzbench-pack.json", "buzzbench-pack.sig.json", "metadata.yaml", "leaderboard-row.yaml"),
-        *(f"lb-team/{name}" for name in ("buzzbench-plan.json", "config.json", "lock.json", "result.json")),
+        *(
+            f"lb-team/{name}"
+            for name in ("buzzbench-plan.json", "buzzbench-journal.jsonl", "config.json", "lock.json", "result.json")
+        ),
     }
     assert {name.removeprefix("lb-team/alpha__1/") for name in found if "alpha__1" in name} == {
         *("config.json", "lock.json", "result.json", "agent/trajectory.json", "verifier/test-stdout.txt"),
@@ -133,6 +136,23 @@ def test_attempts_without_a_score_are_named_by_their_task(tmp_path: Path) -> Non
                              "--anyway leaves the trial out")  # fmt: skip
     assert packed(tmp_path, anyway=True).left_out == ("alpha__2",)
     assert not (tmp_path / "out" / "lb-team" / "alpha__2").exists()
+
+
+def test_where_too_few_attempts_were_planned_no_resume_is_advised(tmp_path: Path) -> None:
+    jobs.make(tmp_path, trials=3)
+    (said,) = refused(tmp_path)
+    assert said.startswith("org/alpha: 3 attempts have a score, and a board wants at least 5; run 2 more under another")
+
+
+def test_a_copied_trial_is_refused_and_never_packed(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    shutil.copytree(job / "alpha__1", job / "stranger__x")
+    (said,) = refused(tmp_path)
+    what = "the journal knows no such attempt, so they count for nothing: stranger__x"
+    assert said == f"{job}: {what}; --anyway packs it all the same"
+    made = packed(tmp_path, anyway=True)
+    assert not [name for name in names_of(made.directory) if "stranger" in name]
+    assert json.loads((made.directory / bundle.MANIFEST).read_bytes())["doubts"] == [f"lb-team: {what}"]
 
 
 def test_what_a_trial_was_really_run_with_counts_whatever_the_plan_says(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,6 +11,8 @@ import pytest
 
 from bench.run import child
 from bench.trial.stops import EXIT_CODES, Stop
+
+JOB = Path("/jobs/lb-team")
 
 
 def event(*faults: dict[str, str] | None, steps: bool = False) -> Any:
@@ -59,9 +63,17 @@ def test_each_kind_of_stop_has_the_exit_code_of_its_error() -> None:
 def test_a_registry_out_of_reach_is_said_with_both_ways_on() -> None:
     import httpx
 
-    said = child._message(ExceptionGroup("in a task group", [httpx.ConnectError("Name or service not known")]))
+    said = child._message(ExceptionGroup("in a task group", [httpx.ConnectError("Name or service not known")]), JOB)
     assert said == (
         "Harbor's registry can't be reached (Name or service not known); see to the network, or give local tasks by "
         "--path"
     )
-    assert child._message(ValueError("a\n  b")) == "ValueError: a b"
+    assert child._message(ValueError("a\n  b"), JOB) == "ValueError: a b"
+
+
+def test_a_full_disk_is_told_with_the_place_and_the_way_on() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    said = "No space left on device; make room and go on with `inv bench --resume /jobs/lb-team`"
+    assert child._message(full, JOB) == f"/jobs/lb-team: {said}"
+    full.filename = "/jobs/lb-team/a__1/trial.log"
+    assert child._message(full, JOB) == f"/jobs/lb-team/a__1/trial.log: {said}"
