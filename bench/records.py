@@ -156,7 +156,10 @@ def read_job(job_dir: Path) -> JobRecord:
     said: list[str] = []
     trials, strangers = [], []
     for directory in trial_directories(job_dir, without=book.replaced):
-        trial = read_trial(directory, plan, spends.get(directory.name, NOTHING), warnings)
+        of_trial: list[str] = []
+        trial = read_trial(directory, plan, spends.get(directory.name, NOTHING), of_trial)
+        # What has no score says enough of itself.
+        (said if trial.is_scored else warnings).extend(of_trial)
         if book.begun and trial.trial not in book.begun and (trial.is_scored or trial.told.foreign):
             strangers.append(trial.trial)
             continue

@@ -163,6 +163,7 @@ def test_a_task_of_anybodys_is_judged_on_the_host_too(job: Path, tmp_path: Path)
 
 def test_the_hosts_verdict_once_given_is_kept_and_nothing_is_run_again(job: Path, tmp_path: Path) -> None:
     directory, judge = judged(job, tmp_path, "def judge(evidence): return {'asked': False}\n")
+    begun(job, directory.name)
     first = records.read_job(job)
     judge.write_text("def judge(evidence): return {'asked': True}\n")
     assert records.read_job(job) == first
@@ -190,6 +191,7 @@ def test_a_broken_judge_is_not_run_again_until_it_is_another(job: Path, tmp_path
 @pytest.mark.usefixtures("no_sandbox")
 def test_a_verdict_that_nobody_could_give_is_said_and_given_later(job: Path, tmp_path: Path) -> None:
     directory, judge = judged(job, tmp_path, "def judge(evidence): return {'asked': False}\n")
+    begun(job, directory.name)
     read = records.read_job(job)
     assert read.trials[0].outcome == Outcome("passed", 1.0, "", ("not_judged_again",))
     assert [warning.partition(" (")[0] for warning in read.warnings] == [

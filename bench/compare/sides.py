@@ -54,6 +54,8 @@ class Figures:
     spend: Spend
     median_s: float | None
     """Of the scored trials; None where there are none."""
+    unsure: bool = False
+    """Whether the spend may lack something (`bench.records.TrialRecord.unsure`)."""
 
     @property
     def unscored(self) -> int:
@@ -160,6 +162,7 @@ def figures(side: Side, tasks: Iterable[str]) -> Figures:
         attempts=len(trials) + sum(lacking[task] for task in names),
         spend=costs.total(trial.spend for trial in trials),
         median_s=median(trial.seconds for trial in scored) if scored else None,
+        unsure=side.record.is_torn or any(trial.unsure for trial in trials),
     )
 
 

@@ -40,7 +40,11 @@ def _tasks(found: Comparison) -> Iterator[tuple[str, ...]]:
     unscored = any(total.unscored for total in found.totals)
 
     def cells(one: Figures) -> tuple[str, ...]:
-        return f"{one.passed}/{one.attempts}", *([str(one.unscored)] if unscored else []), _usd(one.spend)
+        return (
+            f"{one.passed}/{one.attempts}",
+            *([str(one.unscored)] if unscored else []),
+            _usd(one.spend, unsure=one.unsure),
+        )
 
     heads = ("passed", *(["unscored"] if unscored else []), "cost")
     yield "task", *(f"{name} {head}" for name in "AB" for head in heads), "A - B"
@@ -88,17 +92,17 @@ def _points(share: float) -> str:
     return "0" if not share else f"{share * 100:+.1f}"
 
 
-def _usd(spend: Spend) -> str:
-    return f"{usd(spend.cost_usd_micros)}{_mark(spend)}"
+def _usd(spend: Spend, *, unsure: bool = False) -> str:
+    return f"{usd(spend.cost_usd_micros)}{_mark(spend, unsure=unsure)}"
 
 
 def _a_pass(one: Figures) -> str:
     micros = one.usd_micros_a_pass
-    return NONE if micros is None else f"{usd(micros)}{_mark(one.spend)}"
+    return NONE if micros is None else f"{usd(micros)}{_mark(one.spend, unsure=one.unsure)}"
 
 
-def _mark(spend: Spend) -> str:
-    return "+?" if spend.unknown_calls else ""
+def _mark(spend: Spend, *, unsure: bool) -> str:
+    return "+?" if spend.unknown_calls or unsure else ""
 
 
 def _number(tasks: int) -> str:
@@ -139,6 +143,7 @@ def _figures(one: Figures) -> dict[str, Any]:
         "cost_usd_micros_a_pass": one.usd_micros_a_pass,
         "calls": one.spend.calls,
         "unknown_calls": one.spend.unknown_calls,
+        "unsure": one.unsure,
         "tokens": {name.removesuffix("_tokens"): getattr(one.spend, name) for name in TOKEN_CLASSES},
         "median_s": one.median_s,
     }
@@ -156,10 +161,10 @@ def _class(name: str) -> Callable[[Figures], str]:
 TOTALS: Mapping[str, Callable[[Figures], str]] = {
     "passed of scored trials": lambda one: _rate(one.passed, one.scored),
     "passed, unscored ones as failures": lambda one: _rate(one.passed, one.attempts),
-    "cost": lambda one: _usd(one.spend),
+    "cost": lambda one: _usd(one.spend, unsure=one.unsure),
     "cost for each pass": _a_pass,
     "calls": lambda one: f"{one.spend.calls:,}",
-    "tokens": lambda one: f"{one.spend.tokens:,}{_mark(one.spend)}",
+    "tokens": lambda one: f"{one.spend.tokens:,}{_mark(one.spend, unsure=one.unsure)}",
     "  fresh input": _class("input_tokens"),
     "  cache read": _class("cache_read_tokens"),
     "  cache write": _class("cache_write_tokens"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from bench.compare import compare, side
 from bench.errors import InvalidInput
+from bench.trial.journal import FILE_NAME, attempt_started
 
 PLAN: dict[str, Any] = {
+    "rehearsal": None,
     "condition": "solo",
     "condition_sha256": "ab" * 32,
     "stack": "embedded",
@@ -44,6 +47,7 @@ def write(
         (trial_dir / "result.json").write_text(
             json.dumps(result | {"verifier_result": {"rewards": {"reward": reward}}})
         )
+        attempt_started(job_dir / FILE_NAME, trial=trial_dir.name, task=f"org/{task}", at=datetime.now(UTC))
         receipt = {"call_id": task, "trial": trial_dir.name, "outcome": "ok", "cost_usd_micros": cost}
         tokens = {"input_tokens": 1000, "cache_read_tokens": 200, "cache_write_tokens": 30, "output_tokens": 4}
         with (job_dir / "buzzbench-receipts.jsonl").open("a") as receipts:
