@@ -158,11 +158,11 @@ def read_job(job_dir: Path) -> JobRecord:
     for directory in trial_directories(job_dir, without=book.replaced):
         of_trial: list[str] = []
         trial = read_trial(directory, plan, spends.get(directory.name, NOTHING), of_trial)
-        # What has no score says enough of itself.
-        (said if trial.is_scored else warnings).extend(of_trial)
         if book.begun and trial.trial not in book.begun and (trial.is_scored or trial.told.foreign):
             strangers.append(trial.trial)
             continue
+        # What has no score says enough of itself.
+        (said if trial.is_scored else warnings).extend(of_trial)
         labels = [label for label, names in (("retried", book.retried), (MIXED, mixed)) if trial.trial in names]
         if labels:
             trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, *labels)))
