@@ -5,7 +5,7 @@ Each kind is one line, with the file and the numbers. What is only damaged, `ben
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,8 @@ class Told:
     played: tuple[str | None, str | None, str | None] | None = None
 
 
-def told(result: Mapping[str, Any], trial_dir: Path, plan: JobPlanRecord, job_id: Any) -> Told:
-    """What a result.json says of itself; `job_id` is Harbor's of the job, None where nobody knows it."""
+def told(result: Mapping[str, Any], trial_dir: Path, plan: JobPlanRecord, job_id: Callable[[], Any]) -> Told:
+    """What a result.json says of itself. `job_id` gives Harbor's id of the job, None where nobody knows it."""
     parts = [result, *(part for _, part in step_parts(result))]
     said = [
         (part, ours) for part in parts if isinstance(ours := dig(part, "agent_result", "metadata", "buzzbench"), dict)
@@ -109,16 +109,16 @@ def line(path: Path, what: str, each: Sequence[str]) -> str:
     return f"{path}: {what}: {'; '.join(each[:SHOWN])}{more}"
 
 
-def _foreign(result: Mapping[str, Any], trial_dir: Path, plan: JobPlanRecord, job_id: Any) -> str:
+def _foreign(result: Mapping[str, Any], trial_dir: Path, plan: JobPlanRecord, job_id: Callable[[], Any]) -> str:
     """Why the result is another trial's or another job's. A job that was copied or renamed keeps its id."""
     name = result.get("trial_name")
     if isinstance(name, str) and name != trial_dir.name:
         return f"its result.json is of {name}"
     place, own = dig(result, "config", "trials_dir"), dig(result, "config", "job_id")
-    if not isinstance(place, str) or not plan.known or (own is not None and own == job_id):
+    if not isinstance(place, str) or not plan.known or Path(place).name in (plan.job, trial_dir.parent.name):
         return ""
-    job = Path(place).name
-    return "" if job in (plan.job, trial_dir.parent.name) else f"its result.json is of the job {job}"
+    is_ours = own is not None and own == job_id()
+    return "" if is_ours else f"its result.json is of the job {Path(place).name}"
 
 
 def _counted(said: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Counted | None:

@@ -247,7 +247,7 @@ def read_trial(
         if path.exists() and warnings is not None:
             warnings.append(f"{path}: not a JSON object (cut off?); the trial is unscored")
         return TrialRecord(trial_dir.name, _task_of(trial_dir, plan), Outcome("unscored", None, what), 0.0, spend)
-    told = doubts.told(result, trial_dir, plan, (object_in(trial_dir.parent / "result.json") or {}).get("id"))
+    told = doubts.told(result, trial_dir, plan, lambda: (object_in(trial_dir.parent / "result.json") or {}).get("id"))
     if told.foreign:
         if warnings is not None:
             warnings.append(f"{path}: {told.foreign}; it counts for nothing")

@@ -83,6 +83,10 @@ SYNC_EVERY_S = 0.02
 the gateway's death costs none."""
 
 
+CHARGED = ("outcome", "trial", "agent", "charged_usd_micros", "charged_tokens")
+"""What a receipt must have to be charged to anybody."""
+
+
 class Journal:
     """The receipts of one job. Raises OSError from `open` where the file can't be appended to."""
 
@@ -159,7 +163,7 @@ class Journal:
 def charged(path: Path) -> dict[tuple[str, str], Amount]:
     """What the journal's earlier calls were charged, by trial and agent, for a job that goes on.
 
-    An open call is charged its bound. Torn lines count nothing.
+    An open call is charged its bound. Torn lines, and what is no receipt, count nothing.
     """
     if not path.is_file():
         return {}
@@ -167,9 +171,9 @@ def charged(path: Path) -> dict[tuple[str, str], Amount]:
     for line in path.read_bytes().splitlines():
         try:
             receipt = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            latest[receipt["call_id"]] = {name: receipt[name] for name in CHARGED}
+        except (orjson.JSONDecodeError, TypeError, KeyError):
             continue
-        latest[receipt["call_id"]] = receipt
     totals: dict[tuple[str, str], Amount] = {}
     for receipt in latest.values():
         if receipt["outcome"] != "refused":

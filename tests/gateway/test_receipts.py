@@ -121,5 +121,15 @@ async def test_a_full_disk_is_told_to_every_call() -> None:
     await journal.close()
 
 
+@pytest.mark.parametrize(
+    "line", ["[]", "{}", "7", "null", '"call_id"', '{"call_id": []}', '{"call_id": "x", "trial": "t"}']
+)
+def test_what_is_no_receipt_counts_nothing(tmp_path: Path, line: str) -> None:
+    """A job with a damaged line goes on."""
+    path = tmp_path / "receipts.jsonl"
+    path.write_text(line + "\n")
+    assert charged(path) == {}
+
+
 def test_a_journal_that_is_not_there_yet_has_charged_nothing(tmp_path: Path) -> None:
     assert charged(tmp_path / "none") == {}
