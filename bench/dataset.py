@@ -24,6 +24,8 @@ OWN_METADATA = ("evaluation_layer", "needs_members")
 ALMOST = 0.8
 """difflib's ratio from which on a field of `[metadata]` is one of ours, mistyped."""
 
+LONGEST_NAME_BYTES = 255
+"""Of a file, on every usual file system."""
 TASK_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
 """What Harbor takes as `[task].name` (HARBOR.md section 2.2); it refuses any other name, and one with `..`."""
 
@@ -183,7 +185,12 @@ def _get(values: dict[str, Any], section: str, key: str) -> Any:
 def _steps(values: dict[str, Any]) -> list[dict[str, Any]]:
     """The steps that have a name; what is wrong with the others is Harbor's to say."""
     listed = values.get("steps")
-    return [s for s in listed if isinstance(s, dict) and s.get("name")] if isinstance(listed, list) else []
+    return [s for s in listed if isinstance(s, dict) and _is_name(s.get("name"))] if isinstance(listed, list) else []
+
+
+def _is_name(value: Any) -> bool:
+    """Whether it can be a directory's."""
+    return isinstance(value, str) and 0 < len(value.encode()) <= LONGEST_NAME_BYTES
 
 
 def _step(step: dict[str, Any], timeout_s: float | None, user: str | int | None) -> Step:
@@ -319,9 +326,7 @@ def _is_above_0(number: Any) -> bool:
 
 
 def _has_solution(directory: Path, values: dict[str, Any]) -> bool:
-    listed = values.get("steps")
-    steps = [step.get("name") for step in listed if isinstance(step, dict)] if isinstance(listed, list) else []
-    places = [directory / "steps" / str(name) for name in steps]
+    places = [directory / "steps" / step["name"] for step in _steps(values)]
     return any(
         folders and all((folder / "solution" / "solve.sh").is_file() for folder in folders)
         for folders in ([directory], places)

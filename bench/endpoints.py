@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
-from bench import faults, yamlfile
+from bench import faults, wording, yamlfile
 from bench.errors import Problem, raise_problems
 from bench.nearest import did_you_mean
 from bench.yamlfile import Document
@@ -96,7 +96,7 @@ def _faults(document: Document, name: str, given: Any) -> Iterator[Problem]:
         yield document.problem((name, field), "unknown field", did_you_mean(field, FIELDS))
     provider = given.get("provider")
     if not isinstance(provider, str) or provider not in BASE_URLS:
-        what = "is missing" if provider is None else f"{provider!r} is not supported"
+        what = "is missing" if provider is None else f"{wording.shown(provider)} is not supported"
         fix = "an OpenAI-compatible server is openai with its base_url"
         yield document.problem((name, "provider"), f"{what}; it is anthropic or openai", fix)
         return
@@ -117,14 +117,14 @@ def _faults(document: Document, name: str, given: Any) -> Iterator[Problem]:
 
 def _url_fault(url: Any) -> str | None:
     if not isinstance(url, str):
-        return f"{url!r} is no http or https address"
+        return f"{wording.shown(url)} is no http or https address"
     try:
         parts = urlsplit(url)
         port_is_fine = parts.port is None or parts.port > 0
     except ValueError:
-        return f"{url!r} is no http or https address"
+        return f"{wording.shown(url)} is no http or https address"
     if parts.scheme not in {"http", "https"} or not parts.hostname or not port_is_fine or parts.query:
-        return f"{url!r} is no http or https address"
+        return f"{wording.shown(url)} is no http or https address"
     if parts.username or parts.password:
         return "holds a user or a password; keys are given by api_key_env alone"
     return None

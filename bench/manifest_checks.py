@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench import manifest_limits, textfile, yamlfile
+from bench import manifest_limits, textfile, wording, yamlfile
 from bench.condition import agent_names
 from bench.errors import InvalidInput, Problem
 from bench.faults import shown
@@ -170,7 +170,10 @@ def _read_pinned(
         what = f"{name} lies outside the manifest's folder and the one that this is in"
         return None, document.problem((*field, "path"), what, f"copy it below {shown(folder)}")
     places = [folder / name, folder.parent / name]
-    file = next((place for place in places if place.is_file()), None)
+    try:
+        file = next((place for place in places if place.is_file()), None)
+    except OSError as error:
+        return None, document.problem((*field, "path"), f"{wording.shown(name)}: {error.strerror}")
     if file is None:
         return None, document.problem((*field, "path"), f"no such file {name} in {folder}")
     try:

@@ -26,7 +26,10 @@ MOST_DEPTH = 50
 
 TOO_DEEP = f"is nested more than {MOST_DEPTH} times"
 
-TOO_LONG_A_NUMBER = "has a number of thousands of digits"
+MOST_DIGITS = 100
+"""Of a whole number: what is longer overflows Python's floats, or its own parser."""
+
+TOO_LONG_A_NUMBER = f"has a number of more than {MOST_DIGITS} digits"
 
 HALF = re.compile(r"[\ud800-\udfff]")
 """Halves of a character, which JSON can name one by one (`\\ud800`) and no file or address can hold."""
@@ -77,10 +80,17 @@ def fault(value: Any) -> str | None:
     for _ in range(MOST_DEPTH + 1):
         if any(isinstance(part, str) and HALF.search(part) for part in level):
             return NO_CHARACTER
+        if any(is_too_long(part) for part in level):
+            return TOO_LONG_A_NUMBER
         level = [part for outer in level for part in _parts(outer)]
         if not level:
             return None
     return TOO_DEEP
+
+
+def is_too_long(value: Any) -> bool:
+    """Whether it is a number that nobody can mean."""
+    return isinstance(value, int) and abs(value) >= 10**MOST_DIGITS
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -175,6 +175,8 @@ def _scalar_faults(node: yaml.ScalarNode, at: Field, shown: str, reader: Any) ->
     tag = node.tag.rpartition(":")[2]
     try:
         value = reader.construct_object(node)
+        if textfile.is_too_long(value):
+            raise OverflowError(node.value)
     except yaml.MarkedYAMLError:
         raise
     except (ArithmeticError, AttributeError, LookupError, ValueError):

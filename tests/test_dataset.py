@@ -262,3 +262,9 @@ def test_choosing_nothing_at_all_is_an_error(home: Project) -> None:
     home.task("b")
     (problem,) = select(found(home), ["a"], ["*"], "regression")[1]
     assert str(problem) == "--include-task a --exclude-task * --layer regression: selects none of the 2 tasks"
+
+
+def test_a_step_whose_name_no_directory_can_have_is_no_traceback(home: Project) -> None:
+    file = home.task("a") / "task.toml"
+    file.write_text(file.read_text() + f'[[steps]]\nname = "{"y" * 5000}"\n')
+    assert found(home).tasks[0].steps == ()

@@ -92,7 +92,7 @@ def test_the_scripted_endpoint_answers_only_in_a_rehearsal() -> None:
         ('{"a": {"provider": "openai"},\n "a": {"provider": "openai"}}', ":2: a: given twice, first on line 1"),
         ({"a": "openai"}, "a: an endpoint is an object with a provider"),
         ('{\n\t"a": {\n\t\t"provider": "openrouter"}}', ":3: a.provider: 'openrouter' is not supported"),
-        ({"a": {"provider": []}}, ":1: a.provider: [] is not supported"),
+        ({"a": {"provider": []}}, ":1: a.provider: a list of 0 is not supported"),
         ({"a": {}}, "a.provider: is missing; it is anthropic or openai"),
         ({"a": {"provider": "openrouter"}}, "a.provider: 'openrouter' is not supported; it is anthropic or openai"),
         ({"a": {"provider": "openai", "base_uri": "x"}}, "a.base_uri: unknown field; did you mean base_url"),
@@ -119,3 +119,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert message(tmp_path) == f"{tmp_path}: is a directory, no endpoint file"
     (tmp_path / "latin.json").write_bytes(b'{"\xff": 1}')
     assert message(tmp_path / "latin.json") == f"{tmp_path}/latin.json:1: this endpoint file is not UTF-8 text"
+
+
+@pytest.mark.parametrize(("given", "shown"), [("true", "true"), ("null", "anthropic"), ('{"a": "b"}', "a mapping")])
+def test_a_provider_is_named_as_it_is_written(tmp_path: Path, given: str, shown: str) -> None:
+    (tmp_path / "e.json").write_text(f'{{"a": {{"provider": {given}}}}}')
+    assert shown in message(tmp_path / "e.json").partition("provider: ")[2]

@@ -277,6 +277,7 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
             lambda d: d["roster"][0].update(model_revision=datetime.date(2024, 1, 1)),
             "roster[0].model_revision: 2024-01-01 is no text",
         ),
+        (lambda d: d["roster"][0]["prompt"].update(path="y" * 5000), "roster[0].prompt.path: 'yyyy"),
         (lambda d: d["roster"][0].update(harness="buitlin"), "'goose', 'codex'; did you mean builtin"),
         (lambda d: d["trial_budget"].update(timeout_seconds=10**20), "is not at most 2592000"),
         (lambda d: d["trial_budget"].update(max_cost_usd=1e30), "1e+30 USD is over 1,000,000"),

@@ -12,7 +12,7 @@ import pytest
 from bench import report
 from bench.costs import Spend
 from bench.errors import InvalidInput
-from bench.records import JobRecord, Replaced
+from bench.records import PLAN, JobRecord, Replaced
 from bench.trial.journal import FILE_NAME, JobStopped, attempt_started
 from tests.records import PASSED, UNSCORED, job, trial
 
@@ -79,3 +79,11 @@ def test_no_such_job_is_said_with_the_place_to_look(tmp_path: Path) -> None:
         report.report(tmp_path, ["nope"], as_json=False)
     with pytest.raises(InvalidInput, match="no jobs here yet; run `inv bench`"):
         report.report(tmp_path, [], as_json=False)
+
+
+def test_a_job_that_there_isnt_is_told_with_the_nearest_that_there_are(tmp_path: Path) -> None:
+    for name in ("recorded", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / PLAN).write_text("{}")
+    with pytest.raises(InvalidInput, match=r"^--job rec: no such job; the nearest are recorded$"):
+        report.directories_of(tmp_path, ["rec"])

@@ -25,12 +25,15 @@ import orjson
 from bench import textfile
 from bench.endpoints import Dialect
 from bench.errors import InvalidInput
+from bench.wording import shown
 
 SCHEMA = "buzzbench-cassette-1"
 FILE_NAME = "buzzbench-cassette.jsonl"
 ANEW = "record it anew with --record"
 MOST_BYTES = 4096 * textfile.MIB
 """It is read whole; a job of a thousand attempts leaves some hundred MiB."""
+ADDRESS = {"task": str, "attempt": int, "agent": str, "number": int}
+HEADER = {"job": str, "condition": str, "condition_sha256": str, "endpoints": dict}
 CONVERSATIONS = ("messages", "input")
 """The field of a request that holds its conversation: `input` in OpenAI's Responses."""
 
@@ -195,11 +198,17 @@ def _header(path: Path, line: bytes) -> Header:
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         raise InvalidInput.of(str(path), "is no cassette: its first line has no `schema`") from None
     if schema != SCHEMA:
-        raise InvalidInput.of(str(path), f"is a cassette of another version: {schema}, not {SCHEMA}", ANEW)
-    try:
-        return Header(**{name: given[name] for name in Header.__dataclass_fields__})
-    except KeyError as error:
-        raise InvalidInput.of(f"{path}:1", f"the cassette's header lacks {error.args[0]!r}") from None
+        version = schema if isinstance(schema, str) else shown(schema)
+        raise InvalidInput.of(
+            str(path),
+            f"is a cassette of another version: {version}, not {SCHEMA}",
+            ANEW,
+        )
+    if missing := [name for name in Header.__dataclass_fields__ if name not in given]:
+        raise InvalidInput.of(f"{path}:1", f"the cassette's header lacks {', '.join(missing)}", ANEW)
+    if wrong := [name for name, kind in HEADER.items() if not isinstance(given[name], kind)]:
+        raise InvalidInput.of(f"{path}:1", f"the cassette's header has a wrong {', '.join(wrong)}", ANEW)
+    return Header(**{name: given[name] for name in Header.__dataclass_fields__})
 
 
 def _calls(path: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[Call]:
@@ -210,9 +219,9 @@ def _calls(path: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[Call]:
             given = orjson.loads(text)
             if "time" in given:
                 timing = Timing(**{name: given[name] for name in Timing.__dataclass_fields__ if name in given})
-                times[Address(**given["time"])] = replace(timing, chunks_ms=tuple(timing.chunks_ms))
+                times[_address(given["time"])] = replace(timing, chunks_ms=tuple(timing.chunks_ms))
             else:
-                told[Address(**given["call"])] = given["request"], _answer(given["answer"])
+                told[_address(given["call"])] = given["request"], _answer(given["answer"])
         except orjson.JSONDecodeError:
             raise InvalidInput.of(f"{path}:{number}", "no line of a cassette: it is no JSON", ANEW) from None
         except KeyError as error:
@@ -234,6 +243,14 @@ def _calls(path: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[Call]:
         except (KeyError, TypeError, StopIteration):
             raise InvalidInput.of(str(path), f"{address} has an incomplete request", ANEW) from None
         yield Call(address, request, answer, timing)
+
+
+def _address(given: dict[str, Any]) -> Address:
+    """Raises TypeError for what is none."""
+    address = Address(**given)
+    if not all(type(getattr(address, name)) is kind for name, kind in ADDRESS.items()):
+        raise TypeError
+    return address
 
 
 def _answer(given: dict[str, Any] | None) -> Answer | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,16 @@ def test_a_job_that_goes_on_keeps_what_is_still_a_part_of_it_and_what_a_kill_lef
             b'{"schema": "buzzbench-cassette-9"}\n',
             ": is a cassette of another version: buzzbench-cassette-9, not buzzbench-cassette-1; record it anew",
         ),
-        (b'{"schema": "buzzbench-cassette-1", "job": "j"}\n', ":1: the cassette's header lacks 'condition'"),
+        (b'{"schema": "buzzbench-cassette-1", "job": "j"}\n', ":1: the cassette's header lacks condition, "),
+        (
+            cassette.header_line(replace(HEADER, endpoints=[])),  # type: ignore[arg-type]
+            ":1: the cassette's header has a wrong endpoints; record it anew",
+        ),
+        (
+            cassette.header_line(HEADER) + b'{"call": {"task": "t", "attempt": 1, "agent": "o", "number": "1"}, '
+            b'"request": {}, "answer": null}\n',
+            ":2: no line of a cassette: a field of it is missing, unknown or of another kind; record it anew",
+        ),
         (cassette.header_line(HEADER) + b"{}\n", ":2: no line of a cassette: it lacks request; record it anew"),
         (cassette.header_line(HEADER) + b'{"call"\n', ":2: no line of a cassette: it is no JSON; "),
         (
