@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from bench import records
 from bench.settings import ROOT
-from tests.pipeline import new_installation
+from tests.pipeline import new_installation, remove, wait_until
 
 WORDS = [["--list"], ["--help", "bench"], ["status"], ["status", "--json"], ["prices", "--model", "gpt-4o"]]
 
@@ -62,3 +65,34 @@ def test_a_run_whose_output_fails_ends_its_job_and_says_so(tmp_path: Path) -> No
         assert done.returncode == 1
     finally:
         installation.inv("down")
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed_stops_its_job_in_order(tmp_path: Path) -> None:
+    """The kernel sends SIGHUP then, and every further write to the terminal fails."""
+    installation = new_installation(tmp_path)
+    journal = installation.jobs_dir / "hung-up" / records.JOURNAL
+    words = ["bench", "--path", "buzz-dataset/split-and-merge", "--rehearsal", "-k", "40", "-n", "2"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(ROOT)
+        program = [sys.executable, "-m", "invoke", *words, "--job-name", "hung-up"]
+        os.execve(sys.executable, program, installation.environment)
+    os.set_blocking(terminal, False)
+
+    def has_a_score() -> bool:
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65_536)  # A terminal that nobody reads holds up the one who writes.
+        return journal.exists() and "trial_ended" in journal.read_text()
+
+    try:
+        wait_until(has_a_score)
+        os.close(terminal)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+        job = records.read_job(journal.parent)
+        assert job.counts["passed"] >= 1
+        assert job.missing > 0
+        assert not installation.job_processes()
+        assert "resume with `inv bench --resume hung-up`" in installation.inv("status").stdout
+    finally:
+        remove(installation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import time
@@ -38,7 +37,7 @@ class Progress:
     def note(self, text: str) -> None:
         """A line that stays."""
         self._erase()
-        self._write(f"{text}\n")
+        print(text, file=self._stream, flush=True)
         self._draw()
 
     def show(self, event: dict[str, Any]) -> None:
@@ -70,19 +69,12 @@ class Progress:
         line = f"{ended}/{self._total if self._total is not None else '?'} ended, {running} running" + (
             f" ({counts})" if counts else ""
         )
-        self._write(f"{line}  {time.monotonic() - self._started:.0f} s")
+        self._stream.write(f"{line}  {time.monotonic() - self._started:.0f} s")
+        self._stream.flush()
         self._drawn = True
 
     def _erase(self) -> None:
         if self._drawn:
-            self._write("\r\x1b[2K")
-            self._drawn = False
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
+            self._stream.write("\r\x1b[2K")
             self._stream.flush()
-        except OSError as error:
-            # A terminal that was closed: nobody reads on, and the job has yet to be stopped in order.
-            if error.errno != errno.EIO:
-                raise
+            self._drawn = False

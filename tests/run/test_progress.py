@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 
 from bench.run.progress import Progress
 
@@ -55,12 +54,3 @@ def test_a_stop_is_said_with_its_reason() -> None:
     assert stream.getvalue().splitlines()[1:] == [
         "stopping: the job's cap of $1 is reached; trials under way come to their end, no other begins"
     ]
-
-
-def test_a_terminal_that_was_closed_keeps_no_job_from_its_end() -> None:
-    ours, theirs = os.openpty()
-    stream = io.TextIOWrapper(io.FileIO(theirs, "w"), write_through=True)
-    with stream, Progress("lb-team", 1, stream=stream) as progress:
-        os.close(ours)
-        progress.note("stopping")
-        progress.show(ended("unscored", "cancelled"))
