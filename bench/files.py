@@ -12,6 +12,11 @@ from pathlib import Path
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
     """Replace `path` with `text` in one step; the mode holds from the first byte (mkstemp creates 0600)."""
+    with _named(path):
+        _write_atomically(path, text, mode)
+
+
+def _write_atomically(path: Path, text: str, mode: int) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -41,10 +46,21 @@ def make_private_directory(path: Path) -> Path:
 
 def append_line(path: Path, line: str) -> None:
     """Append one line, on disk when this returns."""
-    with path.open("a", encoding="utf-8") as file:
+    with _named(path), path.open("a", encoding="utf-8") as file:
         file.write(line + "\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """The path in whatever fails: a write that the disk has no room for doesn't know whose it is."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        error.filename2 = None
+        raise
 
 
 def sync_directory(path: Path) -> None:

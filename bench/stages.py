@@ -31,9 +31,9 @@ type Plan = Callable[..., Mapping[str, Any] | None]
 DISK = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
-    errno.EROFS: "it is on a read-only file system",
-    errno.EACCES: "this user may not",
-    errno.EPERM: "this user may not",
+    errno.EROFS: "make it writable, or choose another place",
+    errno.EACCES: "give this user the right, or choose another place",
+    errno.EPERM: "give this user the right, or choose another place",
     errno.EIO: "the disk reports a fault",
     errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
 }
@@ -127,9 +127,10 @@ class PlanExecutor(Executor):
         except KeyboardInterrupt:
             raise Exit("inv: interrupted", code=130) from None
         except OSError as error:
-            if error.errno not in DISK or error.filename is None:
+            if error.errno not in DISK:
                 raise
-            raise Exit(f"inv: {error.filename}: {error.strerror}; {DISK[error.errno]}", code=1) from error
+            where = f"{error.filename}: " if error.filename else ""
+            raise Exit(f"inv: {where}{error.strerror}; {DISK[error.errno]}", code=1) from error
         finally:
             PlanExecutor.at_work = False
 

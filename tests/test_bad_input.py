@@ -356,7 +356,7 @@ TABLE = [
     Bad(
         "an endpoint of a provider in a list",
         _endpoints('{"claude-sonnet-4-6":\n {"provider": ["openai"]}}'),
-        "endpoints.json:2: claude-sonnet-4-6.provider: ['openai'] is not supported; it is anthropic or openai",
+        "endpoints.json:2: claude-sonnet-4-6.provider: a list of 1 is not supported; it is anthropic or openai",
     ),
     Bad(
         "a harbor config that is nowhere",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,3 +40,19 @@ def test_lines_are_appended(tmp_path: Path) -> None:
     files.append_line(tmp_path / "f", "one")
     files.append_line(tmp_path / "f", "two")
     assert (tmp_path / "f").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("write", [files.write_atomically, files.append_line])
+def test_a_disk_without_room_is_told_with_the_file_that_it_was_for(
+    tmp_path: Path, write: Callable[[Path, str], None]
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as failed:
+            write(tmp_path / "f", "x" * (1 << 16))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert failed.value.filename == str(tmp_path / "f")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -174,3 +175,30 @@ def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Exit) as raised:
         PlanExecutor(Collection(wait), Config()).execute("wait")
     assert raised.value.code == 130
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left", "/a/f"), "inv: /a/f: No space left; free some space"),
+        (OSError(errno.ENOSPC, "No space left"), "inv: No space left; free some space"),
+        (OSError(errno.EROFS, "Read-only", "/a"), "inv: /a: Read-only; make it writable, or choose another place"),
+    ],
+)
+def test_what_a_disk_refuses_is_one_line(error: OSError, said: str) -> None:
+    @stage
+    def write(c: Context) -> None:
+        raise error
+
+    with pytest.raises(Exit) as raised:
+        PlanExecutor(Collection(write), Config()).execute("write")
+    assert (raised.value.message, raised.value.code) == (said, 1)
+
+
+def test_another_failure_of_the_systems_keeps_its_traceback() -> None:
+    @stage
+    def read(c: Context) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file", "/a")
+
+    with pytest.raises(FileNotFoundError):
+        PlanExecutor(Collection(read), Config()).execute("read")

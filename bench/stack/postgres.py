@@ -227,7 +227,7 @@ class Postgres:
     def _failure(self, what: str, output: str) -> BuzzbenchError:
         """The failure with the line that tells why; everything is in the log."""
         lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it said nothing"]
-        why = next((line for line in reversed(lines) if WHY.search(line)), lines[-1])
+        why = next((line[found.start() :] for line in reversed(lines) if (found := WHY.search(line))), lines[-1])
         return BuzzbenchError(f"{what}: {why}", fix=f"the rest is in {self.log}")
 
     def _locked(self) -> AbstractContextManager[None]:
