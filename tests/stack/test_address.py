@@ -30,7 +30,7 @@ WHOLE = json.dumps(asdict(FOUND), indent=2)
         (WHOLE[:-10], ":6: is damaged ("),
         ("[]", ": is damaged (not a JSON object)"),
         (WHOLE.replace('"ws://localhost:1"', "1"), ":3: relay_url: is missing, or no text"),
-        ("[" * 99_999, ": is damaged (maximum recursion depth exceeded"),
+        ("[" * 99_999, ": is damaged (nested without end)"),
         ('{"kind": "embedded"}', ": dsn: is missing, or no text"),
     ],
 )
