@@ -23,6 +23,9 @@ OWN_ENDS = frozenset({"agent_timeout", "budget", "loop", "agents_died"})
 VERIFIER_WROTE_NOTHING = frozenset({"RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError"})
 """Harbor's exceptions for a verifier that ran and left no reward (HARBOR.md section 7.5)."""
 
+UNREADABLE = frozenset({"RewardFileEmptyError", "VerifierOutputParseError"})
+"""Those of them where there is a reward file, with something else than a number in it."""
+
 LABEL_OF_EXCEPTION = {
     "AgentTimeoutError": "agent_timeout",
     "VerifierTimeoutError": "verifier_timeout",
@@ -181,7 +184,7 @@ def _failed_reason(reward: float, facts: Facts) -> str:
 
 def _no_reward_reason(complaint: str, facts: Facts) -> str:
     what = complaint or "the verifier wrote no reward"
-    if facts.reward_file and not complaint:
+    if facts.reward_file and facts.exception_type in UNREADABLE:
         what = f"the verifier's {facts.reward_file}, which is no finite number"
     tail = " | ".join(line.strip() for line in facts.verifier_tail.strip().splitlines()[-3:])
     return f"{what}; its last lines: {tail}" if tail else what

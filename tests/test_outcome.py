@@ -157,6 +157,11 @@ def test_an_equal_verdict_is_not_tampering() -> None:
         (ran(exception_type="HealthcheckError"), "the infrastructure failed"),
         (ran(exception_type="RewardFileNotFoundError", verifier_tail="a\nb\nboom\n"), "its last lines: a | b | boom"),
         (ran(), "the verifier wrote no reward"),
+        (ran(reward_file="reward.txt holds '1'"), "the verifier wrote no reward"),
+        (
+            ran(reward_file="reward.txt holds 'x'", exception_type="VerifierOutputParseError"),
+            "reward.txt holds 'x', which",
+        ),
         (ran(rewards={"a": 1.0, "b": 0.0}), "2 rewards, none of them named `reward`"),
         (ran(rewards={"reward": math.nan}), "the reward is nan, not a finite number"),
         (ran(rewards=REWARD_0, file_checks={"report": False, "sum": True}), "files: report"),
