@@ -29,7 +29,7 @@ from bench.trial import closing, journal, provisioner, steps, taskfile
 from bench.trial import session as sessions
 from bench.trial.deadline import task_timeout_s, work_limit
 from bench.trial.ends import End, of_error
-from bench.trial.environments import Watched, check_usable
+from bench.trial.environments import Watched, bound_stop, check_usable
 from bench.trial.play import Act, Play, Task
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
@@ -98,6 +98,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
 
     async def setup(self, environment: BaseEnvironment) -> None:
         """Bring in what real agents run; those on the host need nothing. Raises HealthcheckError."""
+        bound_stop(environment)
         try:
             if not REAL_HARNESSES.isdisjoint(self._terms.condition().harnesses):
                 self._programs = await self._install(environment)

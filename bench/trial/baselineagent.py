@@ -35,6 +35,7 @@ from bench.trial import closing, journal, provisioner, reach, steps, taskfile
 from bench.trial import session as sessions
 from bench.trial.deadline import CALL_GRACE_S, WIND_DOWN_S, Deadline, WorkLimit, task_timeout_s, work_limit
 from bench.trial.ends import End, fault, of_error, of_notice
+from bench.trial.environments import bound_stop
 from bench.trial.report import Report, unstarted
 from bench.trial.session import Session
 from bench.trial.terms import BaselineTerms, api_key
@@ -120,6 +121,7 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
 
     async def setup(self, environment: BaseEnvironment) -> None:
         """Make the agent, with a token of this trial, and set it up. Raises HealthcheckError, and what that raises."""
+        bound_stop(environment)
         closing.with_trial(self._resources.aclose)
         try:
             self._inner = await self._make(environment)

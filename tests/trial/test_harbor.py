@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tomllib
 from pathlib import Path
@@ -14,7 +15,9 @@ from harbor.models.job.config import JobConfig
 from bench import manifest
 from bench.judge import JUDGE, host_checks
 from bench.outcome import classify, facts_from
+from bench.sandbox.environment import SandboxEnvironment
 from bench.settings import ROOT
+from bench.trial import environments
 from bench.trial.deadline import task_timeout_s
 from tests.trial.services import Stack
 
@@ -125,3 +128,17 @@ async def test_our_reading_of_the_agent_timeout_is_harbors(limits: dict[str, flo
     trial = await Trial.create(TrialConfig.model_validate(config))
     task = tomllib.loads((TASK / "task.toml").read_text())
     assert trial.agent_timeout_sec == task_timeout_s(trial.config.model_dump(mode="json"), task)
+
+
+async def test_an_environment_that_never_stops_keeps_no_job(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = SandboxEnvironment.stop
+
+    async def for_ever(self: SandboxEnvironment, delete: bool) -> None:
+        await stop(self, delete)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(SandboxEnvironment, "stop", for_ever)
+    monkeypatch.setattr(environments, "STOP_S", 0.3)
+    (result,), job_dir = await run("good")
+    assert result.exception_info.exception_type == "StopTimedOut"
+    assert outcome_of(job_dir, result.trial_name).outcome == "passed"
