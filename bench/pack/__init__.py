@@ -17,7 +17,7 @@ from bench.faults import shown
 from bench.merge import merged
 from bench.pack import bundle, checks, contents, known, metadata, signing
 from bench.pack.metadata import Said as Said
-from bench.pack.scan import Finding, Scanner
+from bench.pack.scan import Finding, Scanner, printable
 from bench.records import JobRecord, TrialRecord, read_job, trial_directories
 from bench.report import directories_of
 from bench.settings import Settings
@@ -70,7 +70,7 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     whole = {trial: place for trial, place in directories.items() if checks.is_whole(place)}
     names = _names(jobs)
     files = _files(jobs, names, whole)
-    scanner = _scanner(settings, environ, whole.values(), wish.let_be)
+    scanner = _scanner(settings, environ, directories_of_jobs, whole.values(), wish.let_be)
     texts = _texts(told, whole)
     found = [*scan(scanner, files), *(one for name, text in texts.items() for one in scanner.scan(text.encode(), name))]
     strange = sorted(scanner.strange)
@@ -91,12 +91,20 @@ def refuse_upload(settings: Settings, job_dir: Path, environ: Mapping[str, str])
     trials = [path for path in trial_directories(job_dir) if (path / "result.json").exists()]
     paths = [path for place in (job_dir, *trials) for path in contents.uploaded(place)]
     files = {str(path.relative_to(job_dir.parent)): path for path in paths}
-    refuse_secrets(scan(_scanner(settings, environ, trials, ()), files), "nothing was uploaded")
+    refuse_secrets(scan(_scanner(settings, environ, [job_dir], trials, ()), files), "nothing was uploaded")
 
 
 def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:
-    """All that is found in the files, by their names."""
-    return [finding for name, path in files.items() for finding in scanner.scan(path.read_bytes(), name)]
+    """All that is found in the files, by their names; one that can't be read is a finding."""
+    found = []
+    for name, path in files.items():
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            found.append(Finding(printable(name), f"what can't be read ({error.strerror})"))
+        else:
+            found += scanner.scan(data, name)
+    return found
 
 
 def refuse_secrets(found: Sequence[Finding], refused: str) -> None:
@@ -113,8 +121,14 @@ def refuse_secrets(found: Sequence[Finding], refused: str) -> None:
     raise_problems(problems)
 
 
-def _scanner(settings: Settings, environ: Mapping[str, str], trials: Iterable[Path], let_be: Sequence[str]) -> Scanner:
-    return Scanner(known.secrets(settings, environ), known.publics(settings, trials), let_be)
+def _scanner(
+    settings: Settings,
+    environ: Mapping[str, str],
+    job_dirs: Iterable[Path],
+    trials: Iterable[Path],
+    let_be: Sequence[str],
+) -> Scanner:
+    return Scanner(known.secrets(settings, environ, job_dirs), known.publics(settings, trials), let_be)
 
 
 def _directory(trial: TrialRecord, jobs: Sequence[JobRecord]) -> Path:

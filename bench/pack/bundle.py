@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import textfile
+from bench import textfile, verdicts
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.faults import shown
 from bench.pack import signing
@@ -25,7 +25,7 @@ from bench.pack import signing
 if TYPE_CHECKING:
     from nacl.signing import SigningKey
 
-MANIFEST, SIGNATURE = "buzzbench-pack.json", "buzzbench-pack.sig.json"
+MANIFEST, SIGNATURE = verdicts.PACK, "buzzbench-pack.sig.json"
 SCHEMA = "buzzbench-pack-1"
 ALGORITHM = "ed25519"
 MOST_BYTES = 256 * textfile.MIB

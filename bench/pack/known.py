@@ -6,11 +6,12 @@ Of trials that are over nobody has tokens and keys any more: a token is known by
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from bench import endpoints
+from bench import endpoints, jsonfile
 from bench.errors import InvalidInput
 from bench.keys import KEY_FIELDS, SECRET_FIELDS, load, state_path
 from bench.pack import signing
@@ -18,12 +19,14 @@ from bench.records import EVIDENCE
 from bench.secretforms import SHORTEST
 from bench.settings import ROOT, Settings
 
-SENSITIVE = re.compile(r"API_?KEY|SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE", re.I)
+SENSITIVE = re.compile(r"KEYS?(?![A-Z])|SECRET|TOKEN|PASS|CREDENTIAL|PRIVATE|AUTH(?!OR)", re.I)
 """Names of variables that hold secrets."""
 
 
-def secrets(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+def secrets(settings: Settings, environ: Mapping[str, str], job_dirs: Iterable[Path] = ()) -> dict[str, str]:
     """The values by their names in messages: of state.json (of which .env is made), and of the environment.
+
+    Of the environment they are what is called like a secret, and what the endpoint files of these jobs name.
 
     Raises InvalidInput where the state is damaged; where there is none it has no secrets.
     """
@@ -36,7 +39,7 @@ def secrets(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
         found |= {f"{name} of state.json": getattr(state, name) for name in SECRET_FIELDS}
     if seed := signing.seed(settings.state_dir):
         found["the key that packs are signed with"] = seed
-    named = _named_by_endpoints()
+    named = _named_by_endpoints(job_dirs)
     for name, value in environ.items():
         if (name in named or SENSITIVE.search(name)) and len(value) >= SHORTEST and not _is_there(value):
             found[f"the value of {name}"] = value
@@ -62,7 +65,10 @@ def _roster(evidence: Path) -> list[Mapping[str, object]]:
         read = json.loads(evidence.read_bytes())
     except (OSError, ValueError, RecursionError):
         return []
-    listed = [*(read.get("roster") or ()), read.get("user")] if isinstance(read, dict) else []
+    if not isinstance(read, dict):
+        return []
+    roster = read.get("roster")
+    listed = [*(roster if isinstance(roster, list) else ()), read.get("user")]
     return [member for member in listed if isinstance(member, dict)]
 
 
@@ -74,12 +80,23 @@ def _is_there(value: str) -> bool:
         return False  # too long for one
 
 
-def _named_by_endpoints() -> set[str]:
-    """The variables that the endpoint files that come with us name; others are known by their names' words."""
+def _named_by_endpoints(job_dirs: Iterable[Path]) -> set[str]:
+    """The variables that endpoint files name: those that come with us, and those that the jobs were run with."""
     found = set()
-    for path in (ROOT / "manifests" / "endpoints").glob("*.json"):
+    theirs = {path for directory in job_dirs for path in _endpoint_files(directory)}
+    for path in sorted({*(ROOT / "manifests" / "endpoints").glob("*.json"), *theirs}):
         try:
             found |= {endpoint.api_key_env for endpoint in endpoints.load(path).values() if endpoint.api_key_env}
         except InvalidInput:
             continue  # Who runs with it is told.
     return found
+
+
+def _endpoint_files(job_dir: Path) -> Iterator[Path]:
+    """Those that a job's configuration names, and that are still there."""
+    agents = (jsonfile.object_in(job_dir / "config.json") or {}).get("agents")
+    for agent in agents if isinstance(agents, list) else ():
+        given = agent.get("kwargs") if isinstance(agent, dict) else None
+        path = given.get("endpoints") if isinstance(given, dict) else None
+        if isinstance(path, str) and os.path.isfile(path):  # noqa: PTH113  (False for whatever is no path)
+            yield Path(path)

@@ -24,6 +24,9 @@ BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}")
 JOINED_CHARACTERS = 200
 """Of each of two neighbours: longer than any key."""
 
+PRIVATE_KEY_CHARACTERS = 16_384
+"""More than the longest private key has."""
+
 LONG_HALF = 16
 """Shorter halves are looked for only with a digit in them: else they may be words."""
 
@@ -63,18 +66,22 @@ class Scanner:
         self._looked_at: dict[bytes, str] = {}
 
     def scan(self, data: bytes, shown: str) -> list[Finding]:
-        """What is in a file, in what it contains as an archive, and in its name: `shown`, which the findings give."""
+        """What is in a file, in what it contains as an archive, and in its name: `shown`, which the findings give.
+
+        A name need not be UTF-8: an agent gave it.
+        """
         found = self._scan(data, shown)
         try:
             for name, content in archives.opened(data):
                 found += self._scan(content, f"{shown}/{name}")
         except archives.Unreadable as error:
-            found.append(Finding(shown, f"{error}, which can't be looked into", _mark(data)))
+            found.append(Finding(printable(shown), f"{error}, which can't be looked into", _mark(data)))
         self.strange -= {finding.mark for finding in found}
         return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
 
     def _scan(self, data: bytes, shown: str) -> list[Finding]:
-        found = [replace(finding, place=shown) for finding in self._known(shown.encode(), shown)]
+        name, shown = shown.encode(errors="surrogateescape"), printable(shown)
+        found = [replace(finding, place=shown) for finding in self._known(name, shown)]
         found += self._known(data, shown)
         found += self._keys(data, shown)
         found += self._shapes(data, shown)
@@ -106,7 +113,7 @@ class Scanner:
     def _shapes(self, data: bytes, shown: str) -> Iterator[Finding]:
         for what, shape in _SHAPES_OF_BYTES.items():
             for found in shape.finditer(data):
-                yield Finding(_line(shown, data, found.start()), what, _mark(found[0]))
+                yield Finding(_line(shown, data, found.start()), what, _mark(_whole(found[0], data, found.start())))
 
     def _encoded(self, data: bytes, shown: str) -> Iterator[Finding]:
         for run in BASE64.finditer(data):
@@ -118,7 +125,8 @@ class Scanner:
                     continue
                 for what, shape in _SHAPES_OF_BYTES.items():
                     for found in shape.finditer(decoded):
-                        yield Finding(_line(shown, data, run.start()), f"{what}, in Base64", _mark(found[0]))
+                        mark = _mark(_whole(found[0], decoded, found.start()))
+                        yield Finding(_line(shown, data, run.start()), f"{what}, in Base64", mark)
 
     def _neighbours(self, data: bytes, shown: str) -> Iterator[Finding]:
         for line, value in _values(data, shown):
@@ -129,7 +137,9 @@ class Scanner:
                 for what, shape in _SHAPES_OF_TEXTS.items():
                     for found in shape.finditer("".join(ends)):
                         if found.start() < len(ends[0]) < found.end() and not shape.search(ends[0]):
-                            yield Finding(f"{line}, {path}", f"{what}, over two fields", _mark(found[0].encode()))
+                            text = (ends[0] + second)[found.start() :].encode(errors="surrogatepass")
+                            mark = _mark(_whole(found[0].encode(), text, 0))
+                            yield Finding(f"{line}, {path}", f"{what}, over two fields", mark)
 
 
 def _wholes(secret: str) -> Iterator[tuple[bytes, str]]:
@@ -146,6 +156,18 @@ def _halves(secret: str) -> Iterator[tuple[bytes, str]]:
 
 def _line(shown: str, data: bytes, at: int) -> str:
     return f"{shown}:{data.count(b'\n', 0, at) + 1}"
+
+
+def printable(name: str) -> str:
+    """A name as a message shows it, in one line: what can't be shown is escaped."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name)
+
+
+def _whole(found: bytes, text: bytes, at: int) -> bytes:
+    """What is marked of what was found at that place: of a private key more than its first line, which many have."""
+    if not found.startswith(b"-----BEGIN"):
+        return found
+    return text[at : at + PRIVATE_KEY_CHARACTERS].partition(b"-----END")[0]
 
 
 def _mark(found: bytes) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bench import pack
+from bench import pack, records
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.keys import ensure
 from bench.leaderboard import Reason, Verdict
@@ -263,6 +263,47 @@ def test_an_upload_of_a_job_that_holds_a_secret_is_refused(tmp_path: Path) -> No
     (job / "alpha__1" / "agent" / "buzz-acp.log").write_text(KEY)
     with pytest.raises(InvalidInput, match=r"lb-team/alpha__1/agent/buzz-acp.log:1: holds the value of ANTHROPIC"):
         pack.refuse_upload(jobs.settings(tmp_path), job, {"ANTHROPIC_API_KEY": KEY})
+
+
+def test_a_variable_that_the_jobs_endpoint_file_names_is_refused_in_a_pack_and_an_upload(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    endpoints = tmp_path / "endpoints.json"
+    jobs.write(endpoints, {"e": {"provider": "anthropic", "api_key_env": "MY_LLM"}})
+    jobs.write(job / "config.json", {"agents": [{"kwargs": {"endpoints": str(endpoints)}}]})
+    (job / "alpha__1" / "agent" / "env.txt").write_text(KEY)
+    for leave in (
+        lambda: pack.pack(jobs.settings(tmp_path), Wish(anyway=True), {"MY_LLM": KEY}),
+        lambda: pack.refuse_upload(jobs.settings(tmp_path), job, {"MY_LLM": KEY}),
+    ):
+        with pytest.raises(InvalidInput, match=r"env\.txt:1: holds the value of MY_LLM, in plain"):
+            leave()
+
+
+def test_a_file_whose_name_is_not_utf8_is_packed_like_any_other(tmp_path: Path) -> None:
+    """An agent may give such a name; it must not keep a job from being packed or sent in."""
+    job = jobs.make(tmp_path)
+    name = os.fsdecode(b"a\xff\n.txt")
+    (job / "alpha__1" / "artifacts" / name).write_text("x")
+    pack.refuse_upload(jobs.settings(tmp_path), job, {})
+    assert f"lb-team/alpha__1/artifacts/{name}" in names_of(packed(tmp_path).directory)
+    bundle.verify(tmp_path / "out")
+
+
+def test_reading_a_packed_job_leaves_its_pack_as_it_was(tmp_path: Path) -> None:
+    """A task whose verdict was never kept is judged anew each time a report is made of a pack."""
+    (tmp_path / "task" / "tests").mkdir(parents=True)
+    (tmp_path / "task" / "tests" / "judge.py").write_text("def judge(evidence): return {'asked': True}\n")
+    job = jobs.make(tmp_path, tasks=[{"name": "org/alpha", "directory": str(tmp_path / "task")}])
+    packed(tmp_path)
+    made = tmp_path / "out" / "lb-team"
+    for trial in ("alpha__1", "alpha__2"):
+        jobs.evidence(job / trial, Key.generate())
+        jobs.evidence(made / trial, Key.generate())
+    before = names_of(made)
+    records.read_job(made)
+    assert names_of(made) == before
+    records.read_job(job)
+    assert (job / "alpha__1" / records.CHECKS).exists()
 
 
 # What is in the way, and the key

@@ -175,3 +175,46 @@ def test_without_a_state_there_are_no_secrets_and_none_is_made(tmp_path: Path) -
     assert known.secrets(settings, {}) == {}
     assert known.publics(settings, [tmp_path]) == {}
     assert not settings.state_dir.exists()
+
+
+@pytest.mark.parametrize("name", ["OPENAI_KEY", "MY_KEYS_2", "OPENAIKEY", "DB_PASSPHRASE", "LLM_AUTH"])
+def test_a_variable_that_is_called_like_a_secret_is_one(tmp_path: Path, name: str) -> None:
+    assert known.secrets(jobs.settings(tmp_path), {name: KEY}) == {f"the value of {name}": KEY}
+
+
+def test_a_variable_that_a_jobs_own_endpoint_file_names_is_a_secret(tmp_path: Path) -> None:
+    """Whatever it is called: the file says that it is a key."""
+    job = jobs.make(tmp_path)
+    endpoints = tmp_path / "endpoints.json"
+    jobs.write(endpoints, {"e": {"provider": "openai", "base_url": "http://localhost:1/v1", "api_key_env": "MY_LLM"}})
+    environ = {"MY_LLM": KEY, "GIT_AUTHOR_NAME": "Somebody Else"}
+    jobs.write(job / "config.json", {"agents": [{"kwargs": {"endpoints": str(endpoints)}}]})
+    assert known.secrets(jobs.settings(tmp_path), environ, [job]) == {"the value of MY_LLM": KEY}
+    for strange in ({"agents": 5}, {"agents": [{"kwargs": {"endpoints": "a\0b"}}, 5]}, {"agents": [{"kwargs": 5}]}):
+        jobs.write(job / "config.json", strange)
+        assert known.secrets(jobs.settings(tmp_path), environ, [job]) == {}
+
+
+@pytest.mark.parametrize("strange", [{"roster": 5}, {"roster": True, "user": 5}, {"roster": {"a": 1}}, []])
+def test_evidence_of_another_kind_names_nobody(tmp_path: Path, strange: Any) -> None:
+    jobs.write(tmp_path / "buzzbench-evidence.json", strange)
+    assert known.publics(jobs.settings(tmp_path), [tmp_path]) == {}
+
+
+@pytest.mark.parametrize("end", ["\n-----END PRIVATE KEY-----\n", ""])
+def test_a_private_key_that_is_let_be_lets_no_other_through(end: str) -> None:
+    """The first line is the same for all of them."""
+    begin = "-----BEGIN " + "PRIVATE KEY-----\n"
+    one, other = (begin + body * 20 + end for body in ("MIIExample", "MIISecrets"))
+    (finding,) = found(one, "a.pem")
+    assert found(one, "a.pem", let_be=[finding.mark]) == []
+    assert len(found(other, "a.pem", let_be=[finding.mark])) == 1
+    encoded = [base64.b64encode(key.encode()).decode() for key in (one, other)]
+    marks = {finding.mark for finding in found(encoded[0], "a.txt")}
+    assert found(encoded[0], "a.txt", let_be=marks) == []
+    assert found(encoded[1], "a.txt", let_be=marks) != []
+
+
+def test_a_name_that_is_not_utf8_or_has_lines_is_looked_at_and_shown_in_one_line() -> None:
+    (finding,) = found(KEY, "artifacts/a\udcff\nb")
+    assert str(finding) == "artifacts/a\\udcff\\nb:1: holds the value of KEY, in plain"
