@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from bench import judge, tomlfile, wording
+from bench import judge, textfile, tomlfile, wording
 from bench.errors import InvalidInput, Problem
 from bench.nearest import did_you_mean, nearest
 from bench.yamlfile import Document
@@ -290,8 +290,15 @@ def _instruction_faults(place: Path, directory: Path, shown: Path) -> Iterator[P
     file = directory / place / "instruction.md"
     if not file.is_file():
         yield Problem(str(shown), f"has no {place / file.name}")
-    elif not file.stat().st_size or not file.read_bytes().strip():
-        yield Problem(str(shown / place / file.name), "is empty", "say in it what is to be done")
+        return
+    where = str(shown / place / file.name)
+    try:
+        text = textfile.text(file, what="instruction", where=where)
+    except InvalidInput as error:
+        yield from error.problems
+    else:
+        if not text.strip():
+            yield Problem(where, "is empty", "say in it what is to be done")
 
 
 def _judge_faults(directory: Path, shown: Path, steps: Sequence[dict[str, Any]]) -> tuple[Problem, ...]:

@@ -72,6 +72,8 @@ class Facts:
     agents_had_control: bool = False
     set_up_after_control: bool = False
     """Of a step of a task: whether the agents had control before Harbor made it ready."""
+    never_played: bool = False
+    """Of such a step: whether it was never handed to the agents. What a verifier says of it is then not theirs."""
     cancelled: bool = False
     host_checks: Mapping[str, bool] | None = None
     verifier_checks: Mapping[str, bool] | None = None
@@ -139,6 +141,9 @@ def proved_cause(facts: Facts) -> str | None:
         return facts.exception_message or "the infrastructure failed"
     if not facts.agents_had_control:
         return f"never started: {_exception(facts)}" if facts.exception_type else "never started"
+    if facts.never_played and facts.exception_type and facts.rewards is not None:
+        # The verifier ran, so the environment was still there: it isn't the agents who kept the step from them.
+        return f"never played: {_exception(facts)}"
     return None
 
 

@@ -40,9 +40,11 @@ def told(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def set_up_later(facts: Facts) -> Facts:
     """The facts of a step after one in which the team had control.
 
-    That such a step can't begin may be the team's doing, so it proves nothing of anybody else.
+    That such a step can't begin may be the team's doing, so it proves nothing of anybody else; but what a verifier
+    finds there without the team having played is no score of it.
     """
-    return replace(facts, agents_had_control=True, set_up_after_control=True)
+    never_played = not facts.agents_had_control
+    return replace(facts, agents_had_control=True, set_up_after_control=True, never_played=never_played)
 
 
 def combined(result: Mapping[str, Any], own: Facts, steps: Sequence[StepOutcome]) -> Outcome:

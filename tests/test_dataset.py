@@ -190,6 +190,18 @@ def test_an_empty_instruction_is_a_fault_of_a_task_and_of_its_step(home: Project
     ]
 
 
+def test_an_instruction_that_is_not_utf_8_is_a_fault_of_a_task_and_of_its_step(home: Project) -> None:
+    """Harbor would play the steps before it, then judge one that no team was ever given."""
+    home.task("a", None, folder="other", more='[[steps]]\nname = "draft"\n')
+    (home.root / "other/a/steps/draft").mkdir(parents=True)
+    (home.root / "other/a/steps/draft/instruction.md").write_bytes(b"\xff\xfe")
+    (home.task("b", None, folder="other") / "instruction.md").write_bytes(b"Do it.\n\xff\n")
+    assert faults(home, "other") == [
+        f"{home.root}/other/a/steps/draft/instruction.md:1: this instruction is not UTF-8 text",
+        f"{home.root}/other/b/instruction.md:2: this instruction is not UTF-8 text",
+    ]
+
+
 def test_a_broken_judge_is_a_fault_before_anything_runs(home: Project) -> None:
     """Else it would be taken for the team's failure, or found only when everything is paid for."""
     task = home.task("a", None, folder="other", more='[[steps]]\nname = "draft"\n')

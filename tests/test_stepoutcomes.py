@@ -85,6 +85,18 @@ def test_a_step_that_cannot_begin_is_no_excuse_for_a_team_that_was_at_work_befor
     assert later.reason == "no reward: HealthcheckError: the service is down"
 
 
+@pytest.mark.parametrize("reward", [1.0, 0.0])
+def test_a_later_step_that_was_never_handed_to_the_team_has_no_score_whatever_its_verifier_says(reward: float) -> None:
+    broken = {"exception_type": "UnicodeDecodeError", "exception_message": "'utf-8' codec can't decode byte 0xff"}
+    part = {"exception_info": broken, "verifier_result": {"rewards": {"reward": reward}}}
+    later = classify(set_up_later(facts_from(part)))
+    reason = "never played: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff"
+    assert later == Outcome("unscored", None, reason)
+    assert decide(result("a", "b", strategy="final"), PASSED, later).outcome == "unscored"
+    played = part | {"agent_execution": {"started_at": "2026-01-31T23:59:59Z"}}
+    assert classify(set_up_later(facts_from(played))).reward == reward
+
+
 def test_a_fault_of_ours_in_a_later_step_still_leaves_it_without_a_score() -> None:
     told = {"fault": {"kind": "relay_gone", "reason": "…"}, "timings": {"post": 0.1}}
     gone = {"exception_type": "HealthcheckError", "exception_message": "relay_gone: …"}

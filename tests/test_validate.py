@@ -78,6 +78,12 @@ def test_a_script_for_strangers_is_a_fault(home: Project) -> None:
     assert said.startswith("a/rehearsal/good.yaml: is for pilot, whom the roster of rehearsal lacks; it has orch, ")
 
 
+def test_an_instruction_that_is_not_utf_8_is_a_fault_and_no_traceback(home: Project) -> None:
+    file = home.task("a", None, folder="other") / "instruction.md"
+    file.write_bytes(b"\xff\xfe")
+    assert faults(home, "other") == ["a/instruction.md:1: this instruction is not UTF-8 text"]
+
+
 def test_what_is_worth_a_thought_is_a_note_and_no_fault(home: Project) -> None:
     task = sound(home, "a")
     (task / "environment/Dockerfile").write_text("FROM scratch\nRUN pip install requests\n")
