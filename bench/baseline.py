@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from bench import budget
 from bench.condition import Condition, Soloist
 from bench.dataset import Task
 from bench.errors import Problem
 from bench.faults import no_effect, shown
 from bench.nearest import did_you_mean
+from bench.outcome import dig
 
 if TYPE_CHECKING:
+    from bench.condition import Limits
     from bench.endpoints import Dialect, Endpoint
     from bench.options import Options
 
@@ -53,21 +57,24 @@ class Way:
 
     formats: Mapping[Dialect, str]
     installed: bool = True
+    bound: tuple[str, ...] = ()
+    """The option of Harbor's that bounds what an answer may use, and the key in it; none where there is no such option.
+
+    A cap in money or tokens needs it: the gateway reserves that much before it sends a call.
+    """
 
 
 BOTH = Way({"anthropic": MESSAGES, "openai": CHAT})
+BOUNDED = replace(BOTH, bound=("max_tokens",))
 WAYS: Mapping[str, Way] = {
     "claude-code": Way({"anthropic": MESSAGES}),
     "codex": Way({"openai": RESPONSES}),
     "qwen-coder": Way({"openai": CHAT}),
-    "vibe": Way({"openai": CHAT}),
-    "terminus-2": Way(BOTH.formats, installed=False),
+    "vibe": Way({"openai": CHAT}, bound=("max_tokens",)),
+    "terminus-2": Way(BOTH.formats, installed=False, bound=("llm_call_kwargs", "max_tokens")),
+    **dict.fromkeys(("goose", "mini-swe-agent", "trae-agent"), BOUNDED),
     **dict.fromkeys(
-        (
-            *("aider", "goose", "kimi-code", "mini-swe-agent", "opencode", "openhands", "openhands-sdk", "pi"),
-            *("strands", "swe-agent", "trae-agent"),
-        ),
-        BOTH,
+        ("aider", "kimi-code", "opencode", "openhands", "openhands-sdk", "pi", "strands", "swe-agent"), BOTH
     ),
 }
 """The agents that Harbor can send elsewhere (its `base_url`, `model_api_key_name` and `model_api_format`); a contract
@@ -103,6 +110,27 @@ def problems(options: Options) -> Iterator[Problem]:
             "--budget-calls": options.budget_calls,
         }
     yield from no_effect("--agent", "takes the team's place", given)
+
+
+def option_problems(agent: str, options: Mapping[str, Any]) -> Iterator[Problem]:
+    """Options of `--agent-kwarg` that Harbor's agent doesn't have, or not with such a value.
+
+    Only where there are any is the agent imported, which may take seconds.
+    """
+    if not options:
+        return
+    # As in the job itself: litellm would fetch its prices from the network when it is imported.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    from harbor.agents.factory import AgentFactory
+    from harbor.models.agent.name import AgentName
+
+    try:
+        AgentFactory.get_agent_class(AgentName(agent)).parse_options(dict(options))
+    except ValueError as error:
+        # Its first line names the agent, its last a command of Harbor's.
+        said = [line.strip().rstrip(".") for line in str(error).splitlines() if line.startswith("  ")] or [str(error)]
+        fix = f"harbor agent schema {agent} lists its options"
+        yield Problem("--agent-kwarg", f"{agent} refuses it: {'; '.join(said)}", fix)
 
 
 def _listed() -> str:
@@ -143,6 +171,40 @@ def endpoint_problems(condition: Condition, endpoints: Mapping[str, Endpoint]) -
     yield Problem("--agent", what, "name a --manifest, or a --model of it, on another endpoint")
 
 
+def bound_problems(condition: Condition, endpoints: Mapping[str, Endpoint], of_job: Limits) -> Iterator[Problem]:
+    """A cap in money or tokens on an agent whose calls say nothing of what an answer may use.
+
+    The gateway would refuse each of them. In Anthropic's dialect every call has to say it.
+    """
+    soloist = condition.soloist
+    endpoint = endpoints.get(soloist.endpoint) if soloist else None
+    caps = (condition.limits, of_job)
+    if soloist is None or endpoint is None or all(c.usd_micros is None and c.tokens is None for c in caps):
+        return
+    way = WAYS[soloist.agent].bound
+    if endpoint.dialect == "anthropic" or _is_bounded(soloist.options, way):
+        return
+    what = f"a budget in money or tokens needs a bound on each answer, and {soloist.agent} sends none"
+    fix = "set generation.max_output_tokens in the manifest" if way else "leave the budget out, or take terminus-2"
+    yield Problem("--agent", what, fix)
+
+
+def _is_bounded(options: Mapping[str, Any], way: tuple[str, ...]) -> bool:
+    return bool(way) and dig(options, *way) is not None
+
+
+def _bounded(options: Mapping[str, Any], way: tuple[str, ...], tokens: int | None) -> dict[str, Any]:
+    """The options with a bound of so many tokens to each answer, where there is a way to say it and none is set."""
+    if tokens is None or not way or _is_bounded(options, way):
+        return dict(options)
+    name, *inner = way
+    if not inner:
+        return {**options, name: tokens}
+    section = options.get(name) or {}
+    # What is no mapping is Harbor's to refuse.
+    return {**options, name: {**section, inner[0]: tokens}} if isinstance(section, Mapping) else dict(options)
+
+
 def condition(name: str) -> Condition:
     """The condition that a baseline without a model is: its name alone. Its results are never pooled with a team's."""
     canonical, sha256 = _hashed({"agent": name})
@@ -150,9 +212,10 @@ def condition(name: str) -> Condition:
 
 
 def on_terms_of(team: Condition, agent: str, options: Mapping[str, Any], model: str | None) -> Condition | Problem:
-    """The condition of an agent that plays with the model, at the prices and within the budget of a team's lead.
+    """The condition of an agent that plays with the model, at the prices and within the budgets of a team and its lead.
 
-    `model` is another one of the manifest's, None for its lead's.
+    `model` is another one of the manifest's, None for its lead's. An answer is bounded as that member's, where the
+    agent has an option for it.
     """
     seats = {seat.model: seat for seat in reversed(team.agents)}
     wanted = model or team.orchestrator.model
@@ -162,15 +225,16 @@ def on_terms_of(team: Condition, agent: str, options: Mapping[str, Any], model: 
         known = did_you_mean(wanted, seats) or f"it has {', '.join(sorted(seats))}"
         return Problem("--model", f"{where} has no model {wanted!r}, so that nobody knows its price", known)
     seat = team.orchestrator if model is None else seat
-    price = team.prices[seat.model]
-    soloist = Soloist(agent, seat.endpoint, seat.model, dict(options))
+    price, limits = team.prices[seat.model], budget.narrowest(team.limits, seat.limits)
+    own = _bounded(options, WAYS[agent].bound, seat.max_output_tokens)
+    soloist = Soloist(agent, seat.endpoint, seat.model, own)
     told = {
         "agent": agent,
         "options": soloist.options,
         "endpoint": seat.endpoint,
         "model": seat.model,
         "price": asdict(price),
-        "limits": asdict(team.limits),
+        "limits": asdict(limits),
         "timeout_seconds": team.timeout_seconds,
         "overrides": dict(team.overrides),
     }
@@ -183,7 +247,7 @@ def on_terms_of(team: Condition, agent: str, options: Mapping[str, Any], model: 
         path=team.path,
         canonical=canonical,
         sha256=sha256,
-        limits=team.limits,
+        limits=limits,
         overrides=team.overrides,
         soloist=soloist,
     )

@@ -24,11 +24,12 @@ OPTIONS = ("--budget-usd", "--budget-tokens", "--budget-calls")
 
 def of_team(condition: Condition) -> Limits:
     """The caps of a whole trial: its own, or its agents' added up where every agent has one and that is less."""
-    caps = (
-        _least(getattr(condition.limits, unit), _sum(getattr(a.limits, unit) for a in condition.agents))
-        for unit in UNITS
-    )
-    return Limits(*caps)
+    return narrowest(condition.limits, Limits(*(_sum(getattr(a.limits, u) for a in condition.agents) for u in UNITS)))
+
+
+def narrowest(*limits: Limits) -> Limits:
+    """Caps that hold together: of each unit the lowest."""
+    return Limits(*(_least(*(getattr(each, unit) for each in limits)) for unit in UNITS))
 
 
 def of_job(options: Options, faults: Faults) -> Limits:

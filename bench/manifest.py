@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from bench.manifest_schema import Member, Pinned
 
 
-def load(path: Path) -> Condition:
-    """The condition in a manifest. Raises InvalidInput with every fault, each with its file, line and field."""
+def load(path: Path, *, alone: bool = False) -> Condition:
+    """The condition in a manifest. Raises InvalidInput with every fault, each with its file, line and field.
+
+    `alone` says that one agent plays on its terms, however many its roster has.
+    """
     from bench import yamlfile
     from bench.manifest_checks import check
     from bench.manifest_schema import validate
@@ -29,7 +32,7 @@ def load(path: Path) -> Condition:
     document = yamlfile.read(path, what="manifest")
     texts: Texts = {}
     manifest, problems = validate(document)
-    raise_problems([*problems, *check(document, path, texts)])
+    raise_problems([*problems, *check(document, path, texts, alone=alone)])
     assert manifest
     content = manifest.model_dump(mode="json", exclude_defaults=True)
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

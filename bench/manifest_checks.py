@@ -27,14 +27,14 @@ type Texts = dict[tuple[str, str], str]
 """The texts of the pinned files, by (path, sha256) as the manifest gives them."""
 
 
-def check(document: yamlfile.Document, path: Path, texts: Texts) -> Iterator[Problem]:
-    """The problems between fields; reads the pinned files, and adds their texts to `texts`."""
+def check(document: yamlfile.Document, path: Path, texts: Texts, *, alone: bool = False) -> Iterator[Problem]:
+    """The problems between fields; reads the pinned files, and adds their texts to `texts`. `alone` is `load`'s."""
     listed = document.data.get("roster")
     roster = [(n, m) for n, m in enumerate(listed) if isinstance(m, dict)] if isinstance(listed, list) else []
     yield from _check_names(document, roster)
     yield from _check_orchestrator(document, roster)
     yield from _check_prices(document, roster)
-    yield from manifest_limits.check(document, roster)
+    yield from manifest_limits.check(document, roster, alone=alone)
     for number, member in roster:
         yield from _check_member(document, ("roster", number), member)
     agents = [name for _, member in roster for name in agent_names(str(member.get("id")), _count(member))]

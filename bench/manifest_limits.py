@@ -20,8 +20,11 @@ CAPS = ("max_cost_usd", "max_tokens", "max_input_tokens", "max_output_tokens", "
 type Member = tuple[int, Mapping[str, Any]]
 
 
-def check(document: yamlfile.Document, roster: Sequence[Member]) -> Iterator[Problem]:
-    """The contradictions between the limits of members, of their generation, and of the whole trial."""
+def check(document: yamlfile.Document, roster: Sequence[Member], *, alone: bool = False) -> Iterator[Problem]:
+    """The contradictions between the limits of members, of their generation, and of the whole trial.
+
+    `alone` says that one agent plays on their terms.
+    """
     whole = _section(document.data, "trial_budget")
     counted = 0
     for number, member in roster:
@@ -37,7 +40,7 @@ def check(document: yamlfile.Document, roster: Sequence[Member]) -> Iterator[Pro
         for place, where, budget in (((*at, "budget"), "", own), (("trial_budget",), f"{member.get('id')}: ", whole)):
             yield from _first_call(document, place, where, budget, member)
     calls = _number(whole, "max_calls")
-    if calls is not None and calls < counted:
+    if calls is not None and calls < counted and not alone:
         what = f"{calls} calls are fewer than the {counted} agents: one of them could never make any"
         yield document.problem(("trial_budget", "max_calls"), what)
 

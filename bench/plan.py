@@ -72,6 +72,7 @@ def make(options: Options) -> Plan:
         faults += checks.team_problems(tasks, condition)
         faults += baseline.reach_problems(tasks, condition, environment)
         faults += baseline.endpoint_problems(condition, endpoints)
+        faults += baseline.bound_problems(condition, endpoints, of_job)
         if rehearsal:
             faults += checks.script_problems(tasks, rehearsal, condition)
     if options.agent == "oracle":
@@ -133,7 +134,8 @@ def _terms(
 ) -> tuple[Condition | None, Mapping[str, Endpoint], Path | None]:
     """The condition, its endpoints and the file that they are from."""
     if options.agent:
-        faults += baseline.problems(options)
+        of_name = [*baseline.problems(options)]
+        faults += of_name or baseline.option_problems(options.agent, harbors.agent_kwargs)
         if baseline.asks_model(options.agent):
             return _baseline_terms(options, harbors, faults)
         return baseline.condition(options.agent), {}, None
@@ -168,7 +170,7 @@ def _baseline_terms(
     """The same of an agent of Harbor's that asks a model."""
     assert options.agent
     path = options.endpoint_config or options.root / DEFAULT_ENDPOINTS
-    team = faults.catch(lambda: manifests.load(options.manifest or options.root / baseline.MANIFEST))
+    team = faults.catch(lambda: manifests.load(options.manifest or options.root / baseline.MANIFEST, alone=True))
     if team is None:
         return None, {}, None
     condition = baseline.on_terms_of(team, options.agent, harbors.agent_kwargs, options.model)

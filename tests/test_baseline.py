@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import manifest
-from bench.baseline import HARBOR_AGENTS, WAYS
+from bench.baseline import HARBOR_AGENTS, WAYS, option_problems
 from bench.condition import Soloist
 from bench.dryrun import render
 from bench.errors import InvalidInput
@@ -231,6 +231,68 @@ def test_a_dry_run_of_an_agent_that_asks_a_model_says_which_and_on_whose_terms(h
     assert "# budget       of each trial: 900 s, any cost" in text
     assert "# model        claude-sonnet-4-6: claude-sonnet-4-6 at https://api.anthropic.com, keys from" in text
     assert " -a bench.trial.baselineagent:BaselineAgent " in text
+
+
+def local(home: Project, more: str = "", **generation: int) -> dict[str, Any]:
+    """The terms of a model whose server speaks OpenAI's dialect."""
+    text = (home.root / "manifests/builtin-solo-local.yaml").read_text()
+    if not generation:
+        text = text.replace("      max_output_tokens: 4096\n", "")
+    path = home.root / "manifests/own.yaml"
+    path.write_text(text + more)
+    return {"manifest": path, "endpoint_config": home.root / "manifests/endpoints/local.json"}
+
+
+def test_an_answer_is_bounded_as_the_manifest_says_in_the_agents_own_way(home: Project) -> None:
+    def options(agent: str, *given: str) -> Any:
+        alone = asking(home, agent, agent_kwarg=given, budget_usd="5", **local(home, max_output_tokens=4096))
+        assert alone.condition.soloist is not None
+        return alone.condition.soloist.options
+
+    assert options("terminus-2") == {"llm_call_kwargs": {"max_tokens": 4096}}
+    assert options("terminus-2", 'llm_call_kwargs={"top_p": 1}') == {
+        "llm_call_kwargs": {"top_p": 1, "max_tokens": 4096}
+    }
+    assert options("terminus-2", 'llm_call_kwargs={"max_tokens": 9}') == {"llm_call_kwargs": {"max_tokens": 9}}
+    assert options("goose") == {"max_tokens": 4096}
+
+
+def test_a_budget_on_an_agent_that_sends_no_bound_is_refused_before_it_would_refuse_each_call(home: Project) -> None:
+    said = "--agent: a budget in money or tokens needs a bound on each answer, and {} sends none; {}"
+    out, set_it = "leave the budget out, or take terminus-2", "set generation.max_output_tokens in the manifest"
+    bounded = local(home, max_output_tokens=4096)
+    assert refused(home, "aider", budget_tokens=10**6, **bounded) == said.format("aider", out)
+    assert asking(home, "aider", budget_calls=9, **bounded).agent == "aider"
+    of_trial = local(home, "  max_tokens: 100000\n")
+    assert refused(home, "terminus-2", **of_trial) == said.format("terminus-2", set_it)
+    # Anthropic's dialect has no call without a bound.
+    assert asking(home, "claude-code", budget_usd="5").agent == "claude-code"
+
+
+def test_options_that_the_agent_does_not_have_are_refused_in_one_line_before_anything_starts(home: Project) -> None:
+    fix = "harbor agent schema terminus-2 lists its options"
+    said = refused(home, "terminus-2", agent_kwarg=("foo=bar",))
+    assert said == f"--agent-kwarg: terminus-2 refuses it: Unknown option 'foo'; {fix}"
+    said = refused(home, "terminus-2", agent_kwarg=("temperature=abc",))
+    assert said.startswith("--agent-kwarg: terminus-2 refuses it: temperature: Input should be a valid number")
+
+
+def test_the_caps_are_those_of_one_agent_its_own_and_the_trials(home: Project) -> None:
+    team = home.team()
+    team["roster"][0]["budget"] = {"max_calls": 2}
+    plan = asking(home, "terminus-2", manifest=home.manifest(team))
+    assert plan.condition.limits.calls == 2
+    assert describe(plan, plan.jobs[0])["budget"]["calls"] == 2
+    # Fewer calls than the team has agents: one of them plays.
+    few = home.manifest(home.team() | {"trial_budget": {"timeout_seconds": 60, "max_calls": 1}}, "few")
+    assert asking(home, "terminus-2", manifest=few).condition.limits.calls == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", sorted(agent for agent, way in WAYS.items() if way.bound))
+def test_harbor_has_the_option_that_bounds_an_answer(agent: str) -> None:
+    name, *inner = WAYS[agent].bound
+    assert [*option_problems(agent, {name: {inner[0]: 9} if inner else 9})] == []
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ class BaselineTerms(Terms):
 
         if not baseline.asks_model(self.agent):
             raise InvalidInput.of("agent kwargs", f"{self.agent} can't play through the gateway")
-        found = baseline.on_terms_of(_load_manifest(self.manifest), self.agent, self.options, self.model)
+        found = baseline.on_terms_of(_load_manifest(self.manifest, alone=True), self.agent, self.options, self.model)
         if isinstance(found, Problem):
             raise InvalidInput((found,))
         return self._as_planned(found)
@@ -123,10 +123,10 @@ def _check(given: Mapping[str, Any], known: Collection[str], needed: Collection[
 
 
 @functools.cache
-def _load_manifest(path: Path) -> Condition:
+def _load_manifest(path: Path, *, alone: bool = False) -> Condition:
     from bench import manifest
 
-    return manifest.load(path)
+    return manifest.load(path, alone=alone)
 
 
 @functools.cache

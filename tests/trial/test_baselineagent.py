@@ -33,9 +33,10 @@ class Model(Upstream):
 
     texts: list[str | int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    bounds: list[Any] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.Response:
-        await request.json()
+        self.bounds.append((await request.json()).get("max_tokens"))
         self.keys.append(request.headers.get("x-api-key", ""))
         said = self.texts[min(len(self.keys), len(self.texts)) - 1]
         if isinstance(said, int):
@@ -141,6 +142,18 @@ async def test_terminus_plays_a_task_from_outside_and_its_calls_are_metered_and_
     assert ran.result.agent_result.cost_usd == pytest.approx(0.000325 * len(mine))
     assert ran.result.agent_info.name == "terminus-2"
     assert (ran.directory / "agent" / "trajectory.json").exists()
+
+
+async def test_terminus_answers_within_the_manifests_bound_under_a_cap_in_tokens(alone: Any, tmp_path: Path) -> None:
+    def bounded(text: str) -> str:
+        bound = text.replace("harness: builtin,", "harness: builtin, generation: {max_output_tokens: 777},")
+        return bound.replace("timeout_seconds: 30", "timeout_seconds: 30, max_tokens: 900000")
+
+    texts = (terminal("echo made > made\n", done=True), terminal("", done=True))
+    async with alone(*texts) as home:
+        ran = await home.play(task(tmp_path), "terminus-2", PLAIN, change=bounded)
+    assert ran.record.outcome.outcome == "passed", (ran.record.outcome, ran.result.exception_info)
+    assert set(home.model.bounds) == {777}
 
 
 async def test_the_key_is_the_gateways_alone(alone: Any, tmp_path: Path) -> None:
