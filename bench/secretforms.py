@@ -42,8 +42,13 @@ SHAPES = {
 
 def forms(secret: str) -> frozenset[str]:
     """The texts by which a secret can be found whole: as it is, URL-encoded, in hex, in Base64, in JSON's escapes."""
-    data = secret.encode()
-    found = {secret, data.hex(), data.hex().upper(), quote(secret, safe=""), quote(secret), secret.replace("/", "\\/")}
+    found = {secret, quote(secret, safe=""), quote(secret), secret.replace("/", "\\/")}
+    return frozenset(form for form in found | encoded(secret.encode()) if len(form) >= SHORTEST)
+
+
+def encoded(data: bytes) -> frozenset[str]:
+    """The texts by which bytes can be found whole: in hex and in Base64, alone or among other bytes."""
+    found = {data.hex(), data.hex().upper()}
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(data).decode()
         found |= {whole, whole.rstrip("="), *(_within(encode, before, data) for before in range(3))}

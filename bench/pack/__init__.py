@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +63,16 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     raise_problems(checks.same_measured(jobs))
     record = merged(jobs)[0] if len(jobs) > 1 else jobs[0]
     directories = {trial: _directory(trial, jobs) for trial in record.trials}
+    verdict = checks.verdict(record, jobs, directories.values())
+    record = replace(record, plan=replace(record.plan, leaderboard=verdict))
     told = metadata.of(record.plan, wish.said)
     if not wish.anyway:
         problems = [*checks.of_records(jobs), *checks.of_record(record, jobs), *metadata.problems(told, wish.said)]
         raise_problems([*problems, *(fault for place in directories.values() for fault in checks.of_trial(place))])
     whole = {trial: place for trial, place in directories.items() if checks.is_whole(place)}
     names = _names(jobs)
+    out = wish.out or settings.jobs_dir.parent / "packs" / names[jobs[0].directory]
+    bundle.check_place(out, settings.jobs_dir)
     files = _files(jobs, names, whole)
     scanner = _scanner(settings, environ, directories_of_jobs, whole.values(), wish.let_be)
     texts = _texts(told, whole)
@@ -77,7 +81,6 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     raise_problems(Problem(f"--let-be {mark}", "no finding has this mark", "leave it out") for mark in strange)
     refuse_secrets(found, "nothing was packed")
     key = signing.ensure(settings.state_dir)
-    out = wish.out or settings.jobs_dir.parent / "packs" / names[jobs[0].directory]
     facts = _facts(record, jobs, names, whole, wish.let_be)
     is_new, changed = bundle.write(out, files, texts, facts, key)
     left_out = tuple(sorted(trial.trial for trial in directories if trial not in whole))

@@ -21,6 +21,7 @@ from bench import textfile, verdicts
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.faults import shown
 from bench.pack import signing
+from bench.records import PLAN
 
 if TYPE_CHECKING:
     from nacl.signing import SigningKey
@@ -54,6 +55,26 @@ def write(
         raise BuzzbenchError(what, where=shown(out), fix="free some space, or give another --out") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def check_place(out: Path, jobs_dir: Path) -> None:
+    """Raises InvalidInput where no pack can be made: told before its files are looked through, which takes a while."""
+    fix = "give another --out"
+    try:
+        if out.is_symlink() and not out.exists():
+            raise InvalidInput.of(shown(out), "is a link to what isn't there", fix)
+        _refuse_what_is_no_pack(out)
+        place = out.resolve()
+        parents = place.parents
+        among = any((above / name).exists() for above in parents for name in (PLAN, MANIFEST))
+        if among or jobs_dir.resolve() in parents:
+            what = "lies among the jobs or in a pack, where it would be taken for a part of them"
+            raise InvalidInput.of(shown(out), what, fix)
+        there = next(above for above in parents if above.exists())
+        longest = max(place.relative_to(there).parts, key=lambda part: len(os.fsencode(part)))
+        Path(tempfile.mkdtemp(dir=there, prefix=f".{longest}.")).rmdir()
+    except OSError as error:
+        raise InvalidInput.of(shown(out), f"can't be written: {error.strerror}", fix) from None
 
 
 def _write(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import leaderboard
 from bench.errors import Problem
 from bench.faults import shown
-from bench.leaderboard import LEAST_ATTEMPTS
+from bench.leaderboard import ATTEMPTS, LEAST_ATTEMPTS, Verdict
 from bench.merge import measured
-from bench.records import JobRecord
+from bench.records import JOURNAL, JobRecord
 from bench.run.claim import is_claimed
 
 NEEDED = ("config.json", "lock.json", "result.json")
-"""Of each trial, by Harbor's upload and by the board."""
+"""Of each job and trial, by Harbor's upload and by the board."""
 
 ANYWAY = "--anyway packs it all the same"
 
@@ -35,6 +35,22 @@ def same_measured(jobs: Sequence[JobRecord]) -> Iterator[Problem]:
         if measured(other) != measured(jobs[0]):
             what = f"it measured something else than {jobs[0].plan.job}: condition, stack, environment or what played"
             yield Problem(f"--job {other.directory.name}", what, "pack it apart")
+
+
+def verdict(record: JobRecord, jobs: Sequence[JobRecord], trial_dirs: Iterable[Path]) -> Verdict:
+    """What the record says, and what speaks against it in the configurations that the jobs and trials really had."""
+    reasons = {reason.field: reason for reason in record.plan.leaderboard.reasons}
+    own = {reason.field for job in jobs for reason in job.plan.leaderboard.reasons} | {ATTEMPTS}
+    for job in jobs:
+        found = leaderboard.verdict(read(job.directory / "config.json") or {}).reasons
+        reasons = {reason.field: reason for reason in found if reason.field not in own} | reasons
+    for place in trial_dirs:
+        config = read(place / "config.json") or {}
+        replaced = leaderboard.changes(config)  # Of these each trial's are told.
+        found = leaderboard.verdict({**config, "agents": [config.get("agent")]}).reasons
+        more = (one for one in found if one.certain and one not in replaced and one.field not in own)
+        reasons = {reason.field: reason for reason in more} | reasons
+    return Verdict(tuple(reasons.values()))
 
 
 def of_record(record: JobRecord, jobs: Sequence[JobRecord]) -> Iterator[Problem]:
@@ -59,6 +75,14 @@ def of_records(jobs: Sequence[JobRecord]) -> Iterator[Problem]:
     """Where the jobs' own records contradict each other, or don't tell all."""
     for doubt in (doubt for job in jobs for doubt in job.doubts):
         yield Problem("", doubt, ANYWAY)
+    for job in jobs:
+        for name in NEEDED:
+            if read(job.directory / name) is None:
+                yield Problem(
+                    shown(job.directory / name), "is missing or damaged, and Harbor's upload needs it", ANYWAY
+                )
+        torn = (one for one in job.warnings if one.startswith(str(job.directory / JOURNAL)) and one not in job.doubts)
+        yield from (Problem("", warning, ANYWAY) for warning in torn)
 
 
 def of_trial(trial_dir: Path) -> Iterator[Problem]:

@@ -17,10 +17,17 @@ from typing import Any
 
 from bench.nostr import Key
 from bench.pack import archives
-from bench.secretforms import SHAPES, SHORTEST, forms, halves
+from bench.secretforms import SHAPES, SHORTEST, encoded, forms, halves
 
 KEY_HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
+KEY_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{43}(?![A-Za-z0-9+/_-])")
+KEY_BYTES = 32
 BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}")
+STANDARD_LETTERS = bytes.maketrans(b"-_", b"+/")
+BREAK = re.compile(rb"(?:\s|\\[nrt])+")
+WRAPPED = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{20,}+(?:\s|\\[nrt])++)+[A-Za-z0-9+/_-]+")
+"""Lines of Base64 or hex, as programs break them, also with their ends as JSON escapes them."""
+
 JOINED_CHARACTERS = 200
 """Of each of two neighbours: longer than any key."""
 
@@ -86,6 +93,10 @@ class Scanner:
         found += self._keys(data, shown)
         found += self._shapes(data, shown)
         found += self._encoded(data, shown)
+        for lines in WRAPPED.finditer(data):
+            text = BREAK.sub(b"", lines[0])
+            line = _line(shown, data, lines.start())
+            found += [replace(one, place=line) for one in (*self._known(text, shown), *self._encoded(text, shown))]
         return [*found, *self._neighbours(data, shown)]
 
     def _known(self, data: bytes, shown: str) -> Iterator[Finding]:
@@ -99,6 +110,12 @@ class Scanner:
         for found in KEY_HEX.finditer(data):
             if whose := self._owner(found[0].lower()):
                 yield Finding(_line(shown, data, found.start()), f"the secret key of {whose}")
+        for found in KEY_BASE64.finditer(data):
+            raw = base64.b64decode(found[0].translate(STANDARD_LETTERS) + b"=")
+            if whose := self._owner(raw.hex().encode()):
+                yield Finding(_line(shown, data, found.start()), f"the secret key of {whose}, in Base64")
+        if len(data) == KEY_BYTES and (whose := self._owner(data.hex().encode())):
+            yield Finding(shown, f"the secret key of {whose}, as bytes")
 
     def _owner(self, digits: bytes) -> str:
         """Whose secret key that is; empty where it is nobody's."""
@@ -117,7 +134,7 @@ class Scanner:
 
     def _encoded(self, data: bytes, shown: str) -> Iterator[Finding]:
         for run in BASE64.finditer(data):
-            letters = run[0].translate(bytes.maketrans(b"-_", b"+/"))
+            letters = run[0].translate(STANDARD_LETTERS)
             for skipped in range(4):
                 whole = letters[skipped:][: (len(letters) - skipped) // 4 * 4]
                 decoded = base64.b64decode(whole)
@@ -146,6 +163,9 @@ def _wholes(secret: str) -> Iterator[tuple[bytes, str]]:
     """What to look for, with what is said of it."""
     yield secret.encode(), "{}, in plain"
     yield from ((form.encode(), "{}, encoded") for form in sorted(forms(secret) - {secret}))
+    if KEY_HEX.fullmatch(secret.encode()):
+        raw = bytes.fromhex(secret)
+        yield from ((needle, "{}, as bytes") for needle in (raw, *map(str.encode, sorted(encoded(raw)))))
 
 
 def _halves(secret: str) -> Iterator[tuple[bytes, str]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import InvalidInput
+from bench.faults import shown
 from bench.files import locked, make_private_directory, write_private
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "signing.key"
 SEED = re.compile(r"[0-9a-f]{64}")
+DAMAGED = "restore it from a backup, or delete it to sign with a new one"
 
 
 def ensure(state_dir: Path) -> SigningKey:
@@ -25,11 +27,7 @@ def ensure(state_dir: Path) -> SigningKey:
     with locked(state_dir / "state.lock"):
         if not path.exists():
             write_private(path, SigningKey.generate().encode().hex() + "\n")
-    text = path.read_text(encoding="utf-8").strip()
-    if not SEED.fullmatch(text):
-        fix = "restore it from a backup, or delete it to sign with a new one"
-        raise InvalidInput.of(str(path), "damaged: not 64 hex digits", fix)
-    return SigningKey(bytes.fromhex(text))
+    return SigningKey(bytes.fromhex(seed(state_dir)))
 
 
 def public(key: SigningKey) -> str:
@@ -38,8 +36,14 @@ def public(key: SigningKey) -> str:
 
 
 def seed(state_dir: Path) -> str:
-    """What the file holds, in hex; empty where there is none yet."""
+    """What the file holds, in hex; empty where there is none yet. Raises InvalidInput where it is damaged."""
+    path = state_dir / FILE_NAME
     try:
-        return (state_dir / FILE_NAME).read_text(encoding="utf-8").strip()
-    except OSError:
+        text = path.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
         return ""
+    except OSError as error:
+        raise InvalidInput.of(shown(path), f"can't be read: {error.strerror}", DAMAGED) from None
+    if not SEED.fullmatch(text):
+        raise InvalidInput.of(shown(path), "damaged: not 64 hex digits", DAMAGED)
+    return text

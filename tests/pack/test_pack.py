@@ -165,6 +165,44 @@ def test_what_a_trial_was_really_run_with_counts_whatever_the_plan_says(tmp_path
     ]
 
 
+REHEARSED = {"name": "team", "kwargs": {"rehearsal": "perfect"}}
+
+
+@pytest.mark.parametrize("whose", ["job", "trial"])
+def test_a_verdict_that_the_configurations_contradict_does_not_stand(tmp_path: Path, whose: str) -> None:
+    """A record that says `eligible` of a rehearsal was changed."""
+    job = jobs.make(tmp_path)
+    if whose == "job":
+        jobs.write(job / "config.json", {"n_attempts": 5, "agents": [REHEARSED]})
+    else:
+        jobs.write(job / "alpha__3" / "config.json", {"agent": REHEARSED})
+    what = "agents.kwargs.rehearsal: a script answered in the models' place"
+    assert refused(tmp_path) == [f"lb-team: not fit for a leaderboard: {what}; --anyway packs it all the same"]
+    made = packed(tmp_path, anyway=True)
+    assert made.record.plan.leaderboard.standing == "not eligible"
+    assert bundle.verify(made.directory)[0]["leaderboard"]["standing"] == "not eligible"
+
+
+@pytest.mark.parametrize("name", ["config.json", "lock.json", "result.json"])
+@pytest.mark.parametrize("content", [None, "{"])
+def test_a_job_that_lacks_what_an_upload_needs_is_refused(tmp_path: Path, name: str, content: str | None) -> None:
+    job = jobs.make(tmp_path)
+    (job / name).unlink() if content is None else (job / name).write_text(content)
+    what = "is missing or damaged, and Harbor's upload needs it; --anyway packs it all the same"
+    assert f"{job / name}: {what}" in refused(tmp_path)
+    assert packed(tmp_path, anyway=True).is_new
+
+
+@pytest.mark.parametrize("name", [records.JOURNAL, records.RECEIPTS])
+def test_a_job_whose_books_have_a_broken_line_is_refused(tmp_path: Path, name: str) -> None:
+    job = jobs.make(tmp_path)
+    with (job / name).open("a") as book:
+        book.write('{"broken\n{"also broken\n')
+    what = "not a JSON object (cut off?), passed over"
+    told = [line for line in refused(tmp_path) if line.startswith(f"{job / name}, line") and what in line]
+    assert len(told) == 2
+
+
 # Several jobs
 
 
@@ -348,6 +386,47 @@ def test_what_a_pack_changes_in_the_one_that_it_replaces_is_said(
     pack.task(jobs.settings(tmp_path), wish, as_json=False)
     told = "warning: it replaces the pack that was there, and differs in leaderboard-row.yaml, metadata.yaml"
     assert capsys.readouterr().err.splitlines() == [told]
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("file/x", "can't be written: Not a directory"),
+        ("file/x/y", "can't be written: Not a directory"),
+        ("link", "is a link to what isn't there"),
+        ("x" * 300, "can't be written: File name too long"),
+        ("jobs/new", "lies among the jobs or in a pack, where it would be taken for a part of them"),
+        ("jobs/lb-team/pack", "lies among the jobs or in a pack, where it would be taken for a part of them"),
+        ("elsewhere/lb-team/a/b", "lies among the jobs or in a pack, where it would be taken for a part of them"),
+        ("/proc/x/y", "can't be written: No such file or directory"),
+    ],
+)
+def test_an_out_that_cannot_be_is_told_before_the_files_are_looked_through(tmp_path: Path, out: str, said: str) -> None:
+    job = jobs.make(tmp_path)
+    (job / "alpha__1" / "agent" / "said.txt").write_text(KEY)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    shutil.copytree(job, tmp_path / "elsewhere" / "lb-team")
+    before = bytes_of(tmp_path)
+    with pytest.raises(InvalidInput) as caught:
+        packed(tmp_path, out=tmp_path / out)
+    assert str(caught.value) == f"{tmp_path / out}: {said}; give another --out"
+    assert bytes_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"zz", None])
+def test_a_damaged_signing_key_is_one_line_wherever_it_is_read(tmp_path: Path, content: bytes | None) -> None:
+    jobs.make(tmp_path)
+    packed(tmp_path)
+    key = tmp_path / "state" / signing.FILE_NAME
+    key.unlink()
+    key.mkdir() if content is None else key.write_bytes(content)
+    what = "can't be read: Is a directory" if content is None else "damaged: not 64 hex digits"
+    said = rf"^{key}: {what}; restore it from a backup, or delete it to sign with a new one$"
+    with pytest.raises(InvalidInput, match=said):
+        packed(tmp_path)
+    with pytest.raises(InvalidInput, match=said):
+        pack.verify(jobs.settings(tmp_path), tmp_path / "out", "", as_json=False)
 
 
 def test_an_out_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -218,3 +218,39 @@ def test_a_private_key_that_is_let_be_lets_no_other_through(end: str) -> None:
 def test_a_name_that_is_not_utf8_or_has_lines_is_looked_at_and_shown_in_one_line() -> None:
     (finding,) = found(KEY, "artifacts/a\udcff\nb")
     assert str(finding) == "artifacts/a\\udcff\\nb:1: holds the value of KEY, in plain"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\\n"])
+@pytest.mark.parametrize("encode", [base64.encodebytes, lambda data: data.hex().encode()])
+def test_a_secret_of_ours_is_found_in_lines_of_base64_and_of_hex(line_end: str, encode: Any) -> None:
+    """As `env | base64` breaks it, and as `xxd -p` does."""
+    for before in range(60, 80):
+        text = encode(("x" * before + f"={KEY}\nHOME=/root\n" * 3).encode()).decode().replace("\n", "")
+        text = line_end.join(text[at : at + 76] for at in range(0, len(text), 76))
+        assert "the value of KEY, encoded" in {one.what for one in found(f'{{"out": "{text}"}}')} | {
+            one.what.replace("half of the value of KEY", "half") for one in found(text)
+        }
+
+
+def test_what_looks_like_a_key_is_found_in_lines_of_base64() -> None:
+    text = base64.encodebytes(f"{'x' * 50} {SHAPED['github']} {'y' * 50}".encode())
+    assert [one.what for one in found(text, "a.txt")] == ["a GitHub token (gh._…), in Base64"]
+
+
+RAW = bytes.fromhex("07" * 31 + "08")
+
+
+@pytest.mark.parametrize("form", [RAW, b"ab" + RAW + b"c", base64.b64encode(RAW), base64.b64encode(b"ab" + RAW)])
+def test_a_secret_key_of_ours_is_found_as_bytes_and_in_their_base64(form: bytes) -> None:
+    assert [one.what for one in found(form, secrets={"the owner's secret key": RAW.hex()})] == [
+        "the owner's secret key, as bytes"
+    ]
+
+
+@pytest.mark.parametrize("form", [RAW, base64.b64encode(RAW), b"key=" + base64.urlsafe_b64encode(RAW).rstrip(b"=")])
+def test_an_agents_secret_key_is_known_as_bytes_and_in_base64(form: bytes) -> None:
+    publics = {Key(RAW.hex()).public: "worker-1 in alpha__1"}
+    (finding,) = found(form, "a.bin", secrets={}, publics=publics)
+    assert finding.what.startswith("the secret key of worker-1 in alpha__1, ")
+    other = form.replace(b"B", b"C") if form != RAW else bytes(31) + b"\1"
+    assert found(other, "a.bin", secrets={}, publics=publics) == []
