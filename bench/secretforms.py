@@ -35,7 +35,12 @@ SHAPES = {
         r"(?i:\b(?:x-api-key|api-key|x-goog-api-key)\\?[\"']?\s*[:=]\s*\\?[\"']?"
         rf"|\bbearer(?:\s|%20|\+)+){_DIGIT}[A-Za-z0-9_./+=-]{{16,}}"
     ),
-    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    "a Groq key (gsk_…)": rf"{_WORD}gsk_[A-Za-z0-9]{{40,}}",
+    "an xAI key (xai-…)": rf"{_WORD}xai-[A-Za-z0-9]{{40,}}",
+    "a GitLab token (glpat-…)": rf"{_WORD}glpat-{_DIGIT}[A-Za-z0-9_-]{{20,}}",
+    "a signed token (JWT)": rf"{_WORD}eyJ[A-Za-z0-9_-]{{10,}}\.eyJ[A-Za-z0-9_-]{{10,}}\.[A-Za-z0-9_-]{{20,}}",
+    "an AWS secret key": (r"(?i:aws_?secret_?(?:access_?)?key)[\s\"'\\:=>]{1,8}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"),
+    "a private key": r"-----BEGIN(?: |%20|\+)(?:[A-Z]+(?: |%20|\+))*PRIVATE(?: |%20|\+)KEY-----",
 }
 """By what they are called in a message: regular expressions, for texts and for bytes. The usual ones of case 45."""
 

@@ -1,6 +1,6 @@
 """What is in archives and compressed files: agents leave them, and secrets may be inside. Bounded, and never unpacked.
 
-`opened` gives the contents of ZIP, tar, gzip, bzip2 and xz, archives within archives too.
+`opened` gives the contents of ZIP (also behind a program), tar, gzip, bzip2, xz, lzma and zlib, within each other too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ _MAGIC: Mapping[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
+    b"\x5d\x00\x00": lzma.open,
 }
+_ZIP, _END_OF_ZIP = b"PK\x03\x04", b"PK\x05\x06"
+_ZLIB = tuple(bytes((0x78, level)) for level in (0x01, 0x5E, 0x9C, 0xDA))
+"""As zlib begins with its usual window: so does each object of a git repository."""
+
 _BROKEN = (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, tarfile.TarError, zipfile.BadZipFile)
 _BROKEN_STREAM = (*_BROKEN, zlib.error, lzma.LZMAError)
 
@@ -54,9 +59,13 @@ def _too_deep(data: bytes) -> Iterator[tuple[str, bytes]]:
 def _kind(data: bytes) -> str:
     if any(data.startswith(magic) for magic in _MAGIC):
         return "compressed"
-    if data.startswith(b"PK\x03\x04"):
+    if data.startswith(_ZIP):
         return "zip"
-    return "tar" if data[257:262] == b"ustar" else ""
+    if data[257:262] == b"ustar":
+        return "tar"
+    if data.startswith(_ZLIB):
+        return "zlib"
+    return "zip" if _ZIP in data and _END_OF_ZIP in data and zipfile.is_zipfile(io.BytesIO(data)) else ""
 
 
 def _members(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
@@ -68,10 +77,21 @@ def _members(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
                     yield "content", _read(file, left)
             except _BROKEN_STREAM as error:
                 raise Unreadable(f"a compressed file that is damaged ({type(error).__name__})") from None
+        case "zlib":
+            yield from _inflated(data, left)
         case "zip":
             yield from _zipped(data, left)
         case "tar":
             yield from _in_tar(data, left)
+
+
+def _inflated(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
+    """What zlib made of something, as far as it goes; nothing where two letters only happened to look like it."""
+    try:
+        content = zlib.decompressobj().decompress(data, left[0] + 1)
+    except zlib.error:
+        return
+    yield "content", _read(io.BytesIO(content), left)
 
 
 def _zipped(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ from typing import Any
 from bench import leaderboard
 from bench.errors import Problem
 from bench.faults import shown
-from bench.leaderboard import ATTEMPTS, LEAST_ATTEMPTS, Verdict
+from bench.leaderboard import ATTEMPTS, LEAST_ATTEMPTS, Reason, Verdict
 from bench.merge import measured
 from bench.records import JOURNAL, JobRecord
 from bench.run.claim import is_claimed
@@ -42,15 +42,23 @@ def verdict(record: JobRecord, jobs: Sequence[JobRecord], trial_dirs: Iterable[P
     reasons = {reason.field: reason for reason in record.plan.leaderboard.reasons}
     own = {reason.field for job in jobs for reason in job.plan.leaderboard.reasons} | {ATTEMPTS}
     for job in jobs:
-        found = leaderboard.verdict(read(job.directory / "config.json") or {}).reasons
+        found = _against(read(job.directory / "config.json") or {})
         reasons = {reason.field: reason for reason in found if reason.field not in own} | reasons
     for place in trial_dirs:
         config = read(place / "config.json") or {}
         replaced = leaderboard.changes(config)  # Of these each trial's are told.
-        found = leaderboard.verdict({**config, "agents": [config.get("agent")]}).reasons
+        found = _against({**config, "agents": [config.get("agent")]})
         more = (one for one in found if one.certain and one not in replaced and one.field not in own)
         reasons = {reason.field: reason for reason in more} | reasons
     return Verdict(tuple(reasons.values()))
+
+
+def _against(config: Mapping[str, Any]) -> tuple[Reason, ...]:
+    """What speaks against a configuration, also against one that Harbor can't have written."""
+    try:
+        return leaderboard.verdict(config).reasons
+    except (TypeError, AttributeError, ValueError):
+        return (Reason("config.json", "holds other things than Harbor writes there"),)
 
 
 def of_record(record: JobRecord, jobs: Sequence[JobRecord]) -> Iterator[Problem]:

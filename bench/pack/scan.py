@@ -23,6 +23,11 @@ KEY_HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
 KEY_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{43}(?![A-Za-z0-9+/_-])")
 KEY_BYTES = 32
 BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}")
+HEX = re.compile(rb"[0-9A-Fa-f]{32,}")
+WIDE = re.compile(rb"(?:[ -~]\0{1,3}){8}")
+ESCAPED = re.compile(rb"\\u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])")
+"""Letters in JSON's and in URLs' escapes; ends of lines stay as they are, and so do the lines' numbers."""
+
 STANDARD_LETTERS = bytes.maketrans(b"-_", b"+/")
 BREAK = re.compile(rb"(?:\s|\\[nrt])+")
 WRAPPED = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{20,}+(?:\s|\\[nrt])++)+[A-Za-z0-9+/_-]+")
@@ -89,10 +94,11 @@ class Scanner:
     def _scan(self, data: bytes, shown: str) -> list[Finding]:
         name, shown = shown.encode(errors="surrogateescape"), printable(shown)
         found = [replace(finding, place=shown) for finding in self._known(name, shown)]
-        found += self._known(data, shown)
-        found += self._keys(data, shown)
-        found += self._shapes(data, shown)
-        found += self._encoded(data, shown)
+        for text in _readings(data):
+            found += self._known(text, shown)
+            found += self._keys(text, shown)
+            found += self._shapes(text, shown)
+            found += self._encoded(text, shown)
         for lines in WRAPPED.finditer(data):
             text = BREAK.sub(b"", lines[0])
             line = _line(shown, data, lines.start())
@@ -144,6 +150,11 @@ class Scanner:
                     for found in shape.finditer(decoded):
                         mark = _mark(_whole(found[0], decoded, found.start()))
                         yield Finding(_line(shown, data, run.start()), f"{what}, in Base64", mark)
+        for run in HEX.finditer(data):
+            for skipped in range(2):
+                digits = run[0][skipped:][: (len(run[0]) - skipped) // 2 * 2]
+                for one in self._shapes(bytes.fromhex(digits.decode()), shown):
+                    yield replace(one, place=_line(shown, data, run.start()), what=f"{one.what}, in hex")
 
     def _neighbours(self, data: bytes, shown: str) -> Iterator[Finding]:
         for line, value in _values(data, shown):
@@ -157,6 +168,16 @@ class Scanner:
                             text = (ends[0] + second)[found.start() :].encode(errors="surrogatepass")
                             mark = _mark(_whole(found[0].encode(), text, 0))
                             yield Finding(f"{line}, {path}", f"{what}, over two fields", mark)
+
+
+def _readings(data: bytes) -> Iterator[bytes]:
+    """The file, and what it says to whoever reads it as UTF-16 or UTF-32, or undoes JSON's and URLs' escapes."""
+    yield data
+    if WIDE.search(data):
+        data = data.replace(b"\0", b"")
+        yield data
+    if (plain := ESCAPED.sub(lambda found: bytes.fromhex((found[1] or found[2]).decode()), data)) != data:
+        yield plain
 
 
 def _wholes(secret: str) -> Iterator[tuple[bytes, str]]:

@@ -9,6 +9,7 @@ import lzma
 import subprocess
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,7 +45,18 @@ def scan(data: bytes) -> list[Finding]:
     return Scanner({"the value of KEY": KEY.decode()}, {}).scan(data, "out.bin")
 
 
-@pytest.mark.parametrize("pack", [zipped, tarred, gzip.compress, bz2.compress, lzma.compress])
+def alone(data: bytes) -> bytes:
+    return lzma.compress(data, format=lzma.FORMAT_ALONE)
+
+
+def behind_a_program(data: bytes) -> bytes:
+    return b"#!/bin/sh\nexit\n" + zipped(data)
+
+
+COMPRESSED = [zipped, tarred, gzip.compress, bz2.compress, lzma.compress, alone, behind_a_program, zlib.compress]
+
+
+@pytest.mark.parametrize("pack", COMPRESSED)
 def test_a_secret_in_an_archive_is_found_with_its_place_there(pack: Callable[[bytes], bytes]) -> None:
     found = scan(pack(b"one\nkey: " + KEY))
     assert {finding.what for finding in found} == {"the value of KEY, in plain"}
@@ -93,3 +105,9 @@ def test_what_the_machines_own_tools_make_is_read(tmp_path: Path) -> None:
     subprocess.run(["tar", "-C", tmp_path, "-czf", tmp_path / "a.tgz", "a.txt"], check=True)
     places = [finding.place for finding in scan((tmp_path / "a.tgz").read_bytes())]
     assert "out.bin/content/a.txt:1" in places
+
+
+def test_a_text_that_begins_like_zlib_is_none() -> None:
+    assert scan(b"x^2 + y^2 = z^2") == []
+    (finding,) = scan(tarred(gzip.compress(KEY)) + zipped(b"x"))
+    assert finding.place == "out.bin/inner.txt/content:1"

@@ -73,6 +73,11 @@ SHAPED = {
     "bearer": "Authorization: Bearer " + "aB3." * 6,
     "header": "x-api-key: " + "aB3" * 8,
     "private key": "-----BEGIN OPENSSH PRIVATE KEY-----",
+    "groq": "gsk_" + "a1B2" * 13,
+    "xai": "xai-" + "a1B2" * 20,
+    "gitlab": "glpat-" + "a1_B" * 5,
+    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3" + "." + "aB3_" * 10,
+    "aws secret": "aws_secret_access_key = " + "aB3/" * 10,
 }
 
 
@@ -254,3 +259,24 @@ def test_an_agents_secret_key_is_known_as_bytes_and_in_base64(form: bytes) -> No
     assert finding.what.startswith("the secret key of worker-1 in alpha__1, ")
     other = form.replace(b"B", b"C") if form != RAW else bytes(31) + b"\1"
     assert found(other, "a.bin", secrets={}, publics=publics) == []
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_what_looks_like_a_key_is_found_in_hex_and_in_escapes(name: str) -> None:
+    text = f"x {SHAPED[name]} y"
+    (finding, *_) = found(text.encode().hex(), "a.txt")
+    assert finding.what.endswith(", in hex")
+    for form in ("".join(f"\\u{ord(one):04x}" for one in text), "".join(f"%{ord(one):02X}" for one in text)):
+        assert found(form, "a.txt")[0].mark != ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("secret", [KEY, SHAPED["github"]])
+def test_a_secret_is_found_in_wide_letters(secret: str, encoding: str) -> None:
+    (finding,) = found(f"one\nkey={secret} and\n".encode(encoding), "a.txt")
+    assert finding.place == "a.txt:2"
+
+
+@pytest.mark.parametrize("space", ["%20", "+"])
+def test_a_private_key_is_found_in_an_address(space: str) -> None:
+    assert found("?key=-----BEGIN RSA PRIVATE KEY-----&a=b".replace(" ", space), "a.txt")[0].what == "a private key"
