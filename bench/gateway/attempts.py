@@ -20,7 +20,7 @@ from bench.gateway.player import Player, ScriptFault
 from bench.gateway.protocol import Endpoint, FaultKind
 from bench.gateway.receipts import Outcome
 from bench.gateway.refusals import Refused
-from bench.gateway.replayer import Miss, NotPlayed, Part
+from bench.gateway.replayer import Miss, NotPlayed, Part, Turn
 from bench.gateway.sink import ClientGone, Sink
 from bench.gateway.tape import Take
 from bench.gateway.trouble import Trouble
@@ -198,10 +198,10 @@ async def _pass_on(
     return _answered(wire, answer, opened.told)
 
 
-async def replay(attempt: Attempt, part: Part, wire: Wire, request: Request, sink: Sink) -> Ended:
-    """A recorded answer."""
+async def replay(attempt: Attempt, part: Part, wire: Wire, request: Request, sink: Sink, turn: Turn) -> Ended:
+    """A recorded answer; `turn` is awaited when the call's turn has come."""
     try:
-        return await _pass_on(attempt, await part.answer(request.body), wire, request, sink)
+        return await _pass_on(attempt, await part.answer(request.body, turn), wire, request, sink)
     except UpstreamFailed as error:
         return _failed(attempt, error)
     except Miss as error:

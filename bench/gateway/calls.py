@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Coroutine, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import aiohttp
 
@@ -23,6 +22,7 @@ from bench.gateway.jobs import Cut, OpenCall, Principal
 from bench.gateway.ledger import Amount, Refusal, Reservation, Scope
 from bench.gateway.protocol import FaultKind
 from bench.gateway.refusals import ReceiptsFailed, Refused
+from bench.gateway.replayer import Part
 from bench.gateway.sink import Sink
 from bench.gateway.upstream import Outgoing
 from bench.gateway.wire import Request
@@ -79,12 +79,14 @@ async def _attempt(
 ) -> Ended:
     """How one attempt ended; it knows whether to make another."""
     principal, attempt = call.principal, call.attempt
+    if principal.part is not None:
+        return await _replayed(call, principal.part, under_way, request, sink)
     if principal.asks_upstream:
         await _turn(call)
     reservation = await _reserve(call, request)
     if sink.is_gone:
         principal.job.settle(reservation, Amount())
-        raise Refused(499, "gone", "the client left while its call waited")
+        raise _gone()
     if call.take is None and principal.tape is not None:
         # Only what goes out is on the cassette: a replay refuses the others by itself.
         call.take = principal.tape.asked(request.body)
@@ -92,15 +94,9 @@ async def _attempt(
     if principal.player is not None:
         ended = await attempts.play(principal.player, call.wire, request)
     else:
-        sending: Coroutine[Any, Any, Ended]
-        if principal.part is not None:
-            sending = attempts.replay(attempt, principal.part, call.wire, request, sink)
-        else:
-            booking.open_(call, request, reservation)
-            attempt.step = principal.backoff.step
-            sending = attempts.send(
-                attempt, client, principal.endpoint, call.wire, request, outgoing, sink, take=call.take
-            )
+        booking.open_(call, request, reservation)
+        attempt.step = principal.backoff.step
+        sending = attempts.send(attempt, client, principal.endpoint, call.wire, request, outgoing, sink, take=call.take)
         try:
             ended = await under_way.attempt(sending)
         except Cut:
@@ -108,6 +104,36 @@ async def _attempt(
         attempt.again = _met(principal, attempt, ended) and not sink.has_begun
     booking.settle(call, request, reservation, ended)
     return ended
+
+
+async def _replayed(call: Call, part: Part, under_way: OpenCall, request: Request, sink: Sink) -> Ended:
+    """How a call ended that a recording answers. It holds nothing until its turn has come.
+
+    Else it would wait for those before it, and they, near a cap, for what it holds.
+    """
+    principal, ledger = call.principal, call.principal.job.ledger
+    trial, agent, amount = principal.issue.trial, principal.issue.agent, booking.bound(call, request)
+    if (refusal := ledger.refusal(trial, agent, amount)) is not None and not refusal.passing:
+        raise _over_budget(principal, refusal)
+    if sink.is_gone:
+        raise _gone()
+    held: list[Reservation] = []
+
+    async def turn() -> None:
+        held.append(await _reserve(call, request))
+
+    call.attempt.sent_at = time.monotonic()
+    try:
+        ended = await under_way.attempt(attempts.replay(call.attempt, part, call.wire, request, sink, turn))
+    except Cut:
+        ended = attempts.cut(call.attempt)
+    # One that ended before its turn, or never had one, is charged as one that had gone out.
+    booking.settle(call, request, held[0] if held else ledger.hold(trial, agent, amount), ended)
+    return ended
+
+
+def _gone() -> Refused:
+    return Refused(499, "gone", "the client left while its call waited")
 
 
 def _met(principal: Principal, attempt: Attempt, ended: Ended) -> bool:

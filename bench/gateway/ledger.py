@@ -165,10 +165,16 @@ class Ledger:
 
     def reserve(self, trial: str, agent: str, amount: Amount) -> Reservation | Refusal:
         """Hold `amount` at every scope, or at none: then the first cap that it would pass."""
+        return self.refusal(trial, agent, amount) or self.hold(trial, agent, amount)
+
+    def refusal(self, trial: str, agent: str, amount: Amount) -> Refusal | None:
+        """The first cap that `amount` would pass now."""
+        found = (account.over(amount) for account in self.accounts(trial, agent))
+        return next((refusal for refusal in found if refusal is not None), None)
+
+    def hold(self, trial: str, agent: str, amount: Amount) -> Reservation:
+        """Hold `amount` at every scope, whatever the caps are."""
         accounts = self.accounts(trial, agent)
-        for account in accounts:
-            if (refusal := account.over(amount)) is not None:
-                return refusal
         for account in accounts:
             account.reserved.grow(amount)
         return Reservation(accounts, amount)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -34,6 +34,10 @@ STALL_S = 60.0
 
 _MENTION = re.compile(r"^\[Buzz event: @mention\]\nEvent ID: ⟨.*⟩\nChannel: .*\nFrom: (.*)$", re.MULTILINE)
 """A mention as the builtin harness shows it (ARCHITECTURE.md, "Builtin tools")."""
+
+
+type Turn = Callable[[], Awaitable[None]]
+"""What is done when a call's turn has come, before its answer is given. What it raises, the call ends with."""
 
 
 class Miss(Exception):
@@ -142,24 +146,24 @@ class Part:
         shown = [conversation.read(self._dialect, request).shown.messages for request in requests]
         return tuple(tuple(_MENTION.findall("\n".join(texts))) for texts in shown if texts)
 
-    async def answer(self, body: Mapping[str, Any]) -> Played:
-        """The recorded answer to the agent's next call. A Miss stays: every later call gets it again.
+    async def answer(self, body: Mapping[str, Any], turn: Turn) -> Played:
+        """The recorded answer to the agent's next call, when its turn has come. A Miss stays: every later call gets it.
 
         Raises Miss, NotPlayed, and UpstreamFailed where that is all that was recorded.
         """
         if self._miss is not None:
             raise self._miss
         try:
-            return await self._answer(body)
+            return await self._answer(body, turn)
         except Miss as miss:
             self._miss = miss
             raise
 
-    async def _answer(self, body: Mapping[str, Any]) -> Played:
+    async def _answer(self, body: Mapping[str, Any], turn: Turn) -> Played:
         request = self._listener.listen(body)
         self._number += 1
         if self._number > len(self._calls):
-            await self._beyond(request)
+            await self._beyond(request, turn)
         call = self._calls[self._number - 1]
         if request != call.request:
             raise self._missed(request, (call, *self._others))
@@ -170,13 +174,15 @@ class Part:
             await asyncio.sleep(limit_s)
             raise Miss(f"{call.address} has no answer, for its trial ended; this one goes on after {limit_s:.0f} s")
         await self._stage.reach(call.timing.answered)
+        await turn()
         self._stage.happened(call.timing.answered)
         return self._spoken(call.answer)
 
-    async def _beyond(self, request: Mapping[str, Any]) -> None:
+    async def _beyond(self, request: Mapping[str, Any], turn: Turn) -> None:
         """Wait for the end of the trial, which the recording has instead of this call. Raises NotPlayed or Miss."""
         try:
             await self._stage.reach(None)
+            await turn()
             await asyncio.sleep(BEYOND_S)
         except asyncio.CancelledError:
             raise NotPlayed("the trial ended before this call, as it was recorded") from None

@@ -287,6 +287,32 @@ async def test_a_cap_bites_in_a_replay_as_it_did(studio: Studio, upstream: Upstr
         assert tokens(job.receipts) == tokens(recorded)
 
 
+async def test_a_call_that_waits_for_its_turn_holds_nothing_of_a_budget_that_others_need(
+    studio: Studio, upstream: Upstream
+) -> None:
+    """With a cap below the recording, each would wait for the other until the trial's time is over."""
+    says(upstream, "w2", "heard w2", "w1")
+    async with studio.recording() as job:
+        run = Run(job)
+        await run.ask("worker-2", "task 2")
+        await run.ask("orch", "report of w2")
+        await run.ask("worker-1", "task 1")
+        await run.end()
+    async with studio.replaying(budget=Limits(calls=2)) as job, asyncio.timeout(20):
+        again = Run(job)
+        early = asyncio.create_task(again.ask("worker-1", "task 1"))
+        assert not (await asyncio.wait({early}, timeout=0.3))[0]
+        assert (await again.ask("worker-2", "task 2")).status == 200
+        assert (await again.ask("orch", "report of w2")).status == 200
+        refused = await early
+        assert (refused.status, refused.headers["x-buzzbench-error"]) == (402, "job_budget")
+        assert [(r["agent"], r["outcome"]) for r in job.receipts] == [
+            ("worker-2", "ok"),
+            ("orch", "ok"),
+            ("worker-1", "refused"),
+        ]
+
+
 def streams(upstream: Upstream, *pieces: bytes, whole: bool = True) -> None:
     """Let the upstream send these pieces of a stream one by one, then end it or break off."""
 
