@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import __version__
-from bench.errors import BuzzbenchError, Problem, raise_problems
+from bench.errors import BuzzbenchError, Interrupted, Problem, raise_problems
 from bench.faults import shown
 from bench.merge import merged
 from bench.pack import bundle, checks, contents, known, metadata, signing
@@ -224,9 +226,25 @@ def commands(packed: Packed) -> Iterator[str]:
     yield shlex.join([harbor, "hub", "leaderboard", "row", "create", "BOARD", "--config", row])
 
 
+@contextlib.contextmanager
+def stopped_in_order() -> Iterator[None]:
+    """Has what asks the process to end raise Interrupted, so that nothing half-made is left. For the main thread."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise Interrupted(number, "nothing was packed")
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
     """`inv pack`: the result on standard output."""
-    packed = pack(settings, wish, dict(os.environ))
+    with stopped_in_order():
+        packed = pack(settings, wish, dict(os.environ))
     for warning in packed.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     verdict = packed.record.plan.leaderboard

@@ -110,9 +110,13 @@ def _write(
 def _put(made: Path, out: Path) -> None:
     if out.exists():
         old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-        out.rename(old / "old")
-        made.rename(out)
-        shutil.rmtree(old)
+        try:
+            out.rename(old / "old")
+            made.rename(out)
+        finally:
+            if not out.exists():
+                (old / "old").rename(out)
+            shutil.rmtree(old)
     else:
         made.rename(out)
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from bench import pack, records
-from bench.errors import BuzzbenchError, InvalidInput
+from bench.errors import BuzzbenchError, Interrupted, InvalidInput
 from bench.keys import ensure
 from bench.leaderboard import Reason, Verdict
 from bench.nostr import Key
@@ -448,6 +448,24 @@ def test_a_pack_that_the_disk_has_no_room_for_is_one_line_and_leaves_nothing(tmp
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "state"]
+
+
+class Stopping(dict[str, Path]):
+    """Files, after the first of which this process is asked to end."""
+
+    def items(self) -> Any:
+        for one in super().items():
+            yield one
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_pack_that_is_stopped_leaves_nothing_half_made(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match="nothing was packed"), pack.stopped_in_order():
+        bundle.write(tmp_path / "out", Stopping(a=tmp_path / "a"), {}, {}, signing.ensure(tmp_path / "state"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "state"]
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_mark_that_no_finding_has_is_refused(tmp_path: Path) -> None:
