@@ -126,3 +126,12 @@ def test_a_task_that_changed_is_unscored_and_the_first_difference_is_told(
     assert "differs first at messages[0].content[0].text" in trial["reason"]
     assert "now '" in trial["reason"]
     assert not (installed.jobs_dir / "changed" / trial["trial"] / "verifier" / "reward.txt").exists()
+
+
+def test_a_cap_below_the_recording_ends_the_job_as_one_over_its_budget(installed: Installation, recorded: Path) -> None:
+    tape, one = str(recorded / cassette.FILE_NAME), ("-i", "split-and-merge", "-k", "1")
+    code, job = run(installed, "capped", "--replay", tape, "--budget-calls", "4", *one)
+    assert code == 4
+    (trial,) = job["trials"]
+    assert (trial["outcome"], trial["calls"]) == ("unscored", 4), trial
+    assert trial["reason"].startswith("job_budget: "), trial
