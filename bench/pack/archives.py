@@ -21,7 +21,7 @@ MOST_BYTES = 200_000_000
 DEEPEST = 3
 
 _MAGIC: Mapping[bytes, Callable[..., Any]] = {
-    b"\x1f\x8b": gzip.open,
+    b"\x1f\x8b\x08": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
     b"\x5d\x00\x00": lzma.open,
@@ -41,6 +41,11 @@ class Unreadable(Exception):
 def opened(data: bytes) -> Iterator[tuple[str, bytes]]:
     """(name, content) of what is in it; nothing where it is no archive. Raises Unreadable."""
     yield from _opened(data, [MOST_BYTES], DEEPEST)
+
+
+def is_one(data: bytes) -> bool:
+    """Whether it looks like an archive or something compressed."""
+    return bool(_kind(data))
 
 
 def _opened(data: bytes, left: list[int], depth: int) -> Iterator[tuple[str, bytes]]:

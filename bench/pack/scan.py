@@ -88,6 +88,10 @@ class Scanner:
                 found += self._scan(content, f"{shown}/{name}")
         except archives.Unreadable as error:
             found.append(Finding(printable(shown), f"{error}, which can't be looked into", _mark(data)))
+        for at, inner in _packed_in_base64(data):
+            found += (
+                replace(one, place=f"{_line(printable(shown), data, at)}, Base64") for one in self.scan(inner, "")
+            )
         self.strange -= {finding.mark for finding in found}
         return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
 
@@ -178,6 +182,15 @@ def _readings(data: bytes) -> Iterator[bytes]:
         yield data
     if (plain := ESCAPED.sub(lambda found: bytes.fromhex((found[1] or found[2]).decode()), data)) != data:
         yield plain
+
+
+def _packed_in_base64(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """What was packed before it became Base64, in one line or in many: archives, and Base64 of its own. With where."""
+    for run in (*WRAPPED.finditer(data), *BASE64.finditer(data)):
+        letters = BREAK.sub(b"", run[0]).translate(STANDARD_LETTERS)
+        inner = base64.b64decode(letters[: len(letters) // 4 * 4])
+        if archives.is_one(inner) or BASE64.fullmatch(inner.replace(b"\n", b"").rstrip(b"=")):
+            yield run.start(), inner
 
 
 def _wholes(secret: str) -> Iterator[tuple[bytes, str]]:

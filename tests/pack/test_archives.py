@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import gzip
 import io
@@ -111,3 +112,12 @@ def test_a_text_that_begins_like_zlib_is_none() -> None:
     assert scan(b"x^2 + y^2 = z^2") == []
     (finding,) = scan(tarred(gzip.compress(KEY)) + zipped(b"x"))
     assert finding.place == "out.bin/inner.txt/content:1"
+
+
+@pytest.mark.parametrize("pack", [zipped, gzip.compress, base64.b64encode, base64.encodebytes])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.encodebytes])
+def test_a_secret_is_found_in_what_was_packed_before_it_became_base64(
+    pack: Callable[[bytes], bytes], encode: Callable[[bytes], bytes]
+) -> None:
+    found = scan(b"line\nout: " + encode(pack(b"some words before it, and the key: " + KEY + b" and more of them")))
+    assert "out.bin:2, Base64" in {one.place for one in found}
