@@ -85,10 +85,10 @@ async def test_a_rehearsal_speaks_the_dialect_of_the_condition_it_rehearses(benc
 
 async def test_a_team_that_never_ends_runs_into_its_deadline_and_is_judged(bench: Any) -> None:
     waits = GOOD.replace('- done: "merged"', '- run: "sleep 60"')
-    trial = bench.trial(bench.task("late", waits, agent_timeout_s=9))
+    trial = bench.trial(bench.task("late", waits, agent_timeout_s=12))
     await trial.run()
     assert (trial.facts["ended"], trial.facts["labels"]) == ("deadline", ["agent_timeout", "silent_turns"])
-    assert "task's agent timeout 9 s less 8 s for wind-down and evidence" in trial.facts["reason"]
+    assert "task's agent timeout 12 s less 8 s for wind-down and evidence" in trial.facts["reason"]
     assert trial.evidence["messages"]
     assert trial.facts["agents"]["orch"]["calls"] > 0
 
