@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from bench import harborcommand
 from bench.budget import caps_said, of_team, said
 from bench.condition import Limits
 from bench.estimate import summary, wall_s
@@ -18,9 +16,6 @@ from bench.faults import shown
 from bench.harborjob import harbor_arguments, verdict
 from bench.plan_jobs import JobPlan
 from bench.planned import Plan
-
-ENVIRONMENT = {"HARBOR_TELEMETRY": "off"}
-"""Of the printed commands: Harbor reports each command to a third party otherwise."""
 
 
 def render(plan: Plan, goes_on: Sequence[str] = ()) -> str:
@@ -104,9 +99,7 @@ def _stages(plan: Plan) -> list[str]:
 
 
 def _command(plan: Plan, job: JobPlan) -> str:
-    harbor = shown(Path(sys.executable).parent / "harbor")
-    words = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
-    return shlex.join([*words, harbor, *harbor_arguments(plan, job)])
+    return harborcommand.line(*harbor_arguments(plan, job))
 
 
 def _object(plan: Plan) -> dict[str, Any]:

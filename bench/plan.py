@@ -79,6 +79,7 @@ def make(options: Options) -> Plan:
         faults += baseline.solution_problems(tasks)
     if not options.dry_run:
         faults += harbortask.problems(task for task in tasks if not task.problems)
+        faults += checks.record_problems(options, [job.directory for job in jobs])
         checks.hide_keys(endpoints)
         if not _is_astray(options):
             baselines = options.agent is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from bench.errors import InvalidInput, Problem
 from bench.faults import shown
 from bench.leaderboard import PLAYED
 from bench.nearest import did_you_mean
+from bench.upload import ANYWAY as UPLOAD_ANYWAY
 from bench.upload import problem as upload_problem
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def leaderboard_problems(options: Options, verdicts: Sequence[Verdict]) -> Itera
     if options.leaderboard:
         option, fix = "--leaderboard", ""
     elif options.upload and not options.upload_anyway:
-        option, fix = "--upload", "--upload-anyway uploads it all the same"
+        option, fix = "--upload", UPLOAD_ANYWAY
     else:
         return
     found = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
@@ -85,6 +86,20 @@ def leaderboard_problems(options: Options, verdicts: Sequence[Verdict]) -> Itera
     reasons = [reason for reason in found if options.leaderboard or reason.field not in PLAYED]
     for reason in reasons:
         yield Problem(f"{option}: {reason.field}", reason.why, fix if reason is reasons[-1] else "")
+
+
+def record_problems(options: Options, directories: Iterable[Path]) -> Iterator[Problem]:
+    """What keeps jobs that are there and whole from being uploaded: records that contradict each other.
+
+    Of one that goes on this is said when it has ended: the trials that contradict may be among those that run again.
+    """
+    if not options.upload or options.upload_anyway:
+        return
+    from bench.pack.checks import of_records
+    from bench.records import PLAN, read_job
+
+    records = [read_job(directory) for directory in directories if (directory / PLAN).is_file()]
+    yield from of_records([record for record in records if record.complete], UPLOAD_ANYWAY)
 
 
 def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:

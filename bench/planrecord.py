@@ -37,9 +37,11 @@ ANEW = frozenset(
 )
 """Options that are a run's own: a resumed job takes them from the command line, not from its record."""
 
-UNCOMPARED = frozenset({"schema", "job", "options", "include", "exclude", "roster", "job_budget", "leaderboard"})
+UNCOMPARED = frozenset(
+    {"schema", "job", "options", "include", "exclude", "roster", "job_budget", "leaderboard", "key_variables"}
+)
 """Fields that say how a job was asked for; what came of it is in others. The roster is the condition's, the verdict the
-configuration's. A job's budget may be raised when it goes on."""
+configuration's. A job's budget may be raised when it goes on, and its keys may be in other variables."""
 
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
@@ -149,6 +151,7 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
             name: {"provider": e.provider, "base_url": e.base_url, "dialect": e.dialect}
             for name, e in sorted(plan.endpoints.items())
         },
+        "key_variables": sorted(plan.key_variables),
         "dataset": job.dataset,
         "include": list(job.include),
         "exclude": list(job.exclude),
@@ -213,10 +216,19 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
     )
 
 
-def set_budget(plan: Plan, job: JobPlan) -> None:
-    """Have the record of a job that goes on say its budget as it is now."""
+def key_variables(job_dir: Path) -> tuple[str, ...]:
+    """The variables whose values were the job's keys, by name: what its endpoint file had named, gone or not.
+
+    None of them where the record doesn't say.
+    """
+    return _texts((jsonfile.object_in(job_dir / FILE_NAME) or {}).get("key_variables"))
+
+
+def renew(plan: Plan, job: JobPlan) -> None:
+    """Have the record of a job that goes on say its budget as it is now, and which variables have its keys, too."""
     record, now = load(job.directory), describe(plan, job)
     record["job_budget"] = now["job_budget"]
+    record["key_variables"] = sorted({*_texts(record.get("key_variables")), *now["key_variables"]})
     kept = {name: value for name, value in record["options"].items() if not name.startswith("budget_")}
     record["options"] = kept | {name: value for name, value in now["options"].items() if name.startswith("budget_")}
     write_atomically(job.directory / FILE_NAME, json.dumps(record, indent=2) + "\n")

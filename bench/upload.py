@@ -8,10 +8,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench import harborcommand
 from bench.errors import BuzzbenchError, Problem
+from bench.faults import shown
 
 CREDENTIALS = Path(".harbor", "credentials.json")
 """Where `harbor auth login` keeps them, below the home directory (harbor.auth.constants of 0.26)."""
+
+
+ANYWAY = "--upload-anyway uploads it all the same"
 
 
 def problem(environ: Mapping[str, str]) -> Problem | None:
@@ -22,21 +27,20 @@ def problem(environ: Mapping[str, str]) -> Problem | None:
     return Problem(
         "--upload",
         "not logged in to Harbor Hub",
-        "run `.venv/bin/harbor auth login`, or set HARBOR_API_KEY",
+        f"run `{harborcommand.line('auth', 'login')}`, or set HARBOR_API_KEY",
         lacks=True,
     )
 
 
 def command(job_dir: Path) -> list[str]:
     """Harbor's command for one job."""
-    return [str(Path(sys.executable).with_name("harbor")), "upload", str(job_dir)]
+    return [str(harborcommand.program()), "upload", str(job_dir)]
 
 
 def upload(job_dir: Path) -> None:
     """Upload a job; Harbor's output goes to standard error. Raises BuzzbenchError with the command to repeat."""
-    words = command(job_dir)
-    done = subprocess.run(words, env={**os.environ, "HARBOR_TELEMETRY": "off"}, stdout=sys.stderr, check=False)
+    quietly = {**os.environ, **harborcommand.QUIET}
+    done = subprocess.run(command(job_dir), env=quietly, stdout=sys.stderr, check=False)
     if done.returncode:
-        raise BuzzbenchError(
-            f"the upload ended with {done.returncode}; the job is kept", fix=f"repeat `{' '.join(words)}`"
-        )
+        repeat = harborcommand.line("upload", shown(job_dir))
+        raise BuzzbenchError(f"the upload ended with {done.returncode}; the job is kept", fix=f"repeat `{repeat}`")

@@ -70,7 +70,7 @@ def test_a_job_that_goes_on_may_have_another_budget_and_keeps_it(tmp_path: Path)
     path.write_text(json.dumps(planrecord.describe(before, job)))
     after = home.plan(budget_usd="5", job_name="it")
     assert not planrecord.differences(planrecord.load(job.directory), planrecord.describe(after, job))
-    planrecord.set_budget(after, job)
+    planrecord.renew(after, job)
     assert planrecord.read(job.directory, []).job_budget == Limits(usd_micros=5_000_000)
     assert planrecord.options_of(planrecord.load(job.directory))["budget_usd"] == "5"
 

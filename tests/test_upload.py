@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench import upload
-from bench.errors import BuzzbenchError
+from bench import pack, upload
+from bench.errors import BuzzbenchError, InvalidInput
+from bench.records import read_job
+from tests.pack import jobs
+from tests.planning import Project, project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Project:
+    return project(tmp_path)
 
 
 def test_without_a_login_the_way_to_one_is_named(tmp_path: Path) -> None:
@@ -31,5 +43,62 @@ def test_harbor_keeps_its_credentials_where_we_look() -> None:
 
 
 def test_a_failed_upload_names_the_command_to_repeat(tmp_path: Path) -> None:
-    with pytest.raises(BuzzbenchError, match=r"the job is kept; repeat `.*harbor upload .*nowhere`"):
-        upload.upload(tmp_path / "nowhere")
+    """For a shell, and with what keeps Harbor from reporting it to a third party."""
+    nowhere = tmp_path / "no where"
+    with pytest.raises(BuzzbenchError) as caught:
+        upload.upload(nowhere)
+    command = re.fullmatch(r"the upload ended with \d+; the job is kept; repeat `(.*)`", str(caught.value))
+    assert command
+    first, program, *words = shlex.split(command[1])
+    assert (first, Path(program).name, words) == ("HARBOR_TELEMETRY=off", "harbor", ["upload", str(nowhere)])
+
+
+def test_the_way_to_a_login_reports_nothing_to_a_third_party(tmp_path: Path) -> None:
+    assert "HARBOR_TELEMETRY=off " in str(upload.problem({"HOME": str(tmp_path)}))
+
+
+# Records that contradict each other
+
+
+def doubted(home: Path) -> Path:
+    """A job that is whole, into which somebody has copied one of its trials."""
+    job = jobs.make(home)
+    shutil.copytree(job / "alpha__1", job / "stranger__x")
+    return job
+
+
+STRANGER = "the journal knows no such attempt, so they count for nothing: stranger__x"
+
+
+def test_a_job_whose_records_contradict_each_other_is_not_uploaded(tmp_path: Path) -> None:
+    job = doubted(tmp_path)
+    with pytest.raises(InvalidInput) as caught:
+        pack.refuse_upload(jobs.settings(tmp_path), read_job(job), {})
+    assert str(caught.value).splitlines() == [
+        f"{job}: {STRANGER}; --upload-anyway uploads it all the same",
+        "nothing was uploaded",
+    ]
+    pack.refuse_upload(jobs.settings(tmp_path), read_job(job), {}, anyway=True)
+
+
+def test_upload_anyway_is_no_way_past_a_secret(tmp_path: Path) -> None:
+    job = doubted(tmp_path)
+    (job / "alpha__1" / "agent" / "said.txt").write_text("canary+key/5f0c1d7e9b")
+    with pytest.raises(InvalidInput, match="holds the value of MY_KEY"):
+        pack.refuse_upload(jobs.settings(tmp_path), read_job(job), {"MY_KEY": "canary+key/5f0c1d7e9b"}, anyway=True)
+
+
+def test_what_contradicts_in_a_job_that_is_there_is_said_before_a_login_is_asked_for(home: Project) -> None:
+    environ = {"HOME": str(home.root), "DOCKER_HOST": "unix:///nowhere", "ANTHROPIC_API_KEY": "x"}
+    given: dict[str, Any] = {"rehearsal": False, "job_name": "lb-team", "environ": environ, "dry_run": False}
+    home.task("alpha")
+    job = doubted(home.root)
+    with pytest.raises(InvalidInput) as caught:
+        home.plan(**given, upload=True, layer="regression")
+    lines = str(caught.value).splitlines()
+    said = [next(n for n, line in enumerate(lines) if what in line) for what in (STRANGER, "not logged in to Harbor")]
+    assert said == sorted(said)
+    assert lines[said[0]].startswith(f"{job}: ")
+    with pytest.raises(BuzzbenchError) as caught_anyway:
+        home.plan(**given, upload_anyway=True, layer="regression")
+    assert STRANGER not in str(caught_anyway.value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench import __version__
+from bench import __version__, harborcommand
 from bench.errors import BuzzbenchError, Interrupted, Problem, raise_problems
 from bench.faults import shown
 from bench.merge import merged
@@ -23,6 +22,7 @@ from bench.pack.scan import Finding, Scanner, printable
 from bench.records import JobRecord, TrialRecord, read_job, trial_directories
 from bench.report import directories_of
 from bench.settings import Settings
+from bench.upload import ANYWAY as UPLOAD_ANYWAY
 
 FINDINGS_SHOWN = 20
 SHOWN = 5
@@ -91,8 +91,15 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     return Packed(out, record, packed_jobs, left_out, is_new, changed, signing.public(key), warnings)
 
 
-def refuse_upload(settings: Settings, job_dir: Path, environ: Mapping[str, str]) -> None:
-    """Raises InvalidInput where a job holds a secret, in any of the files that an upload may take."""
+def refuse_upload(settings: Settings, job: JobRecord, environ: Mapping[str, str], *, anyway: bool = False) -> None:
+    """Raises InvalidInput where a job's records contradict each other, unless `anyway`; and where it holds a secret.
+
+    The secret may be in any of the files that an upload may take.
+    """
+    job_dir = job.directory
+    if not anyway:
+        doubts = [*checks.of_records([job], UPLOAD_ANYWAY)]
+        raise_problems([*doubts, Problem("", "nothing was uploaded")] if doubts else ())
     trials = [path for path in trial_directories(job_dir) if (path / "result.json").exists()]
     paths = [path for place in (job_dir, *trials) for path in contents.uploaded(place)]
     files = {str(path.relative_to(job_dir.parent)): path for path in paths}
@@ -129,7 +136,7 @@ def refuse_secrets(found: Sequence[Finding], refused: str) -> None:
 def _scanner(
     settings: Settings,
     environ: Mapping[str, str],
-    job_dirs: Iterable[Path],
+    job_dirs: Sequence[Path],
     trials: Iterable[Path],
     let_be: Sequence[str],
 ) -> Scanner:
@@ -219,11 +226,10 @@ def _harbor(job_dir: Path) -> str:
 
 def commands(packed: Packed) -> Iterator[str]:
     """The lines that a person pastes to send it in (Harbor 0.26)."""
-    harbor = shown(Path(sys.executable).with_name("harbor"))
     for job in packed.jobs:
-        yield shlex.join(["HARBOR_TELEMETRY=off", harbor, "upload", shown(packed.directory / job), "--public"])
+        yield harborcommand.line("upload", shown(packed.directory / job), "--public")
     row = shown(packed.directory / "leaderboard-row.yaml")
-    yield shlex.join([harbor, "hub", "leaderboard", "row", "create", "BOARD", "--config", row])
+    yield harborcommand.line("hub", "leaderboard", "row", "create", "BOARD", "--config", row)
 
 
 @contextlib.contextmanager

@@ -79,18 +79,18 @@ def of_record(record: JobRecord, jobs: Sequence[JobRecord]) -> Iterator[Problem]
             yield Problem(task, f"{have} a score, and a board wants at least {LEAST_ATTEMPTS}", f"{way}, or --anyway")
 
 
-def of_records(jobs: Sequence[JobRecord]) -> Iterator[Problem]:
-    """Where the jobs' own records contradict each other, or don't tell all."""
+def of_records(jobs: Sequence[JobRecord], anyway: str = ANYWAY) -> Iterator[Problem]:
+    """Where the jobs' own records contradict each other, or don't tell all. `anyway` is the way past it."""
     for doubt in (doubt for job in jobs for doubt in job.doubts):
-        yield Problem("", doubt, ANYWAY)
+        yield Problem("", doubt, anyway)
     for job in jobs:
         for name in NEEDED:
             if read(job.directory / name) is None:
                 yield Problem(
-                    shown(job.directory / name), "is missing or damaged, and Harbor's upload needs it", ANYWAY
+                    shown(job.directory / name), "is missing or damaged, and Harbor's upload needs it", anyway
                 )
         torn = (one for one in job.warnings if one.startswith(str(job.directory / JOURNAL)) and one not in job.doubts)
-        yield from (Problem("", warning, ANYWAY) for warning in torn)
+        yield from (Problem("", warning, anyway) for warning in torn)
 
 
 def of_trial(trial_dir: Path) -> Iterator[Problem]:

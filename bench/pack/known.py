@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench import endpoints, jsonfile
+from bench import endpoints, jsonfile, planrecord
 from bench.errors import InvalidInput
 from bench.keys import KEY_FIELDS, SECRET_FIELDS, load, state_path
 from bench.pack import signing
@@ -23,7 +23,7 @@ SENSITIVE = re.compile(r"KEYS?(?![A-Z])|SECRET|TOKEN|PASS|CREDENTIAL|PRIVATE|AUT
 """Names of variables that hold secrets."""
 
 
-def secrets(settings: Settings, environ: Mapping[str, str], job_dirs: Iterable[Path] = ()) -> dict[str, str]:
+def secrets(settings: Settings, environ: Mapping[str, str], job_dirs: Sequence[Path] = ()) -> dict[str, str]:
     """The values by their names in messages: of state.json (of which .env is made), and of the environment.
 
     Of the environment they are what is called like a secret, and what the endpoint files of these jobs name.
@@ -80,9 +80,12 @@ def _is_there(value: str) -> bool:
         return False  # too long for one
 
 
-def _named_by_endpoints(job_dirs: Iterable[Path]) -> set[str]:
-    """The variables that endpoint files name: those that come with us, and those that the jobs were run with."""
-    found = set()
+def _named_by_endpoints(job_dirs: Sequence[Path]) -> set[str]:
+    """The variables that endpoint files name: those that come with us, and those that the jobs were run with.
+
+    A job's own file may be gone or another one by now: its record says what it named.
+    """
+    found = {name for directory in job_dirs for name in planrecord.key_variables(directory)}
     theirs = {path for directory in job_dirs for path in _endpoint_files(directory)}
     for path in sorted({*(ROOT / "manifests" / "endpoints").glob("*.json"), *theirs}):
         try:

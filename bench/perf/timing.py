@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+from bench import harborcommand
 from bench.settings import ROOT
 
 
@@ -35,11 +36,11 @@ def timed(command: Sequence[str], environment: Mapping[str, str] | None = None) 
 def oracle(task: Path, home: Path, name: str) -> tuple[list[str], dict[str, str]]:
     """Harbor's own agent `oracle` on a task in Docker, under our overlay: the command and its environment."""
     command = [
-        str(Path(sys.executable).parent / "harbor"), "run", "-p", str(task), "-a", "oracle", "-e", "docker",
+        str(harborcommand.program()), "run", "-p", str(task), "-a", "oracle", "-e", "docker",
         "--extra-docker-compose", str(ROOT / "compose" / "trial.yaml"), "-k", "1", "-o", str(home / "jobs"), "-q", "-y",
         "--job-name", name,
     ]  # fmt: skip
-    return command, {**os.environ, "HARBOR_TELEMETRY": "off"}
+    return command, {**os.environ, **harborcommand.QUIET}
 
 
 def in_turns(commands: Mapping[str, Sequence[str]], *, runs: int) -> dict[str, float]:

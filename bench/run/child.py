@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from bench import harborcommand
 from bench.errors import BuzzbenchError
 from bench.trial.stops import EXIT_CODES, Kind, Stop
 
@@ -58,7 +59,7 @@ def main() -> None:
     # The claim on the job is this process's, not one of those that a task leaves behind.
     os.set_inheritable(claim_fd, False)
     # Set before Harbor is imported: it reads them at import (HARBOR.md, bottom line and section 9).
-    os.environ |= {"HARBOR_TELEMETRY": "off", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    os.environ |= {**harborcommand.QUIET, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     _die_with_parent()
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_watch_parent, daemon=True).start()
@@ -174,7 +175,7 @@ def _check(job: Job, *, trials: int | None, kept: int) -> None:
         # Harbor passes over a task directory that it finds invalid, without a word (HARBOR.md section 1.1).
         raise BuzzbenchError(
             f"Harbor would run {len(job)} trials of the {trials} planned",
-            fix="`.venv/bin/harbor lint` on each selected task says what Harbor finds wrong",
+            fix=f"`{harborcommand.line('lint')}` on each selected task says what Harbor finds wrong",
         )
     # Harbor passes over a result that it can't read, and would run the trial again.
     taken = len(job._existing_trial_results)

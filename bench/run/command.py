@@ -13,6 +13,7 @@ from bench.errors import BuzzbenchError, InvalidInput
 from bench.run.asked import goes_on, is_done
 
 if TYPE_CHECKING:
+    from bench.options import Options
     from bench.planned import Plan
     from bench.records import JobRecord
     from bench.settings import Settings
@@ -48,7 +49,7 @@ def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
         reports, failure = run(plan)
     report.show(reports, as_json=as_json)
     if plan.options.uploads and not failure:
-        failure = _upload([read.directory for read in reports], plan.options.environ)
+        failure = _upload(reports, plan.options)
     if failure:
         print(f"inv: {failure}", file=sys.stderr)
         return failure.exit_code
@@ -134,14 +135,16 @@ def _how_it_goes_on(plan: Plan) -> list[str]:
     return said
 
 
-def _upload(directories: list[Path], environ: Mapping[str, str]) -> BuzzbenchError | None:
+def _upload(jobs: list[JobRecord], options: Options) -> BuzzbenchError | None:
+    """Upload the jobs, all or, where one isn't fit, none."""
     from bench.pack import refuse_upload
     from bench.upload import upload
 
     try:
-        for directory in directories:
-            refuse_upload(settings_module.load(), directory, environ)
-            upload(directory)
+        for job in jobs:
+            refuse_upload(settings_module.load(), job, options.environ, anyway=options.upload_anyway)
+        for job in jobs:
+            upload(job.directory)
     except BuzzbenchError as error:
         return error
     return None

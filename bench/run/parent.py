@@ -19,7 +19,7 @@ from bench.docker import leftovers, starts
 from bench.errors import BuzzbenchError, Interrupted, InvalidInput
 from bench.faults import shown
 from bench.files import write_atomically
-from bench.planrecord import describe, set_budget
+from bench.planrecord import describe, renew
 from bench.records import JOURNAL, PLAN, RECEIPTS
 from bench.resume import lines
 from bench.run import left
@@ -87,7 +87,7 @@ def _begin(plan: Plan, job: JobPlan, settings: Settings, state: State, stack: St
     goes_on = resume_of(plan, job)
     if goes_on:
         _resume(job, goes_on, settings)
-        set_budget(plan, job)
+        renew(plan, job)
     else:
         write_atomically(job.directory / PLAN, json.dumps(describe(plan, job), indent=2) + "\n")
     left.begin(run_dir, job.directory)

@@ -297,10 +297,10 @@ def test_a_tasks_own_example_key_can_be_let_be_and_the_pack_says_so(tmp_path: Pa
 
 def test_an_upload_of_a_job_that_holds_a_secret_is_refused(tmp_path: Path) -> None:
     job = jobs.make(tmp_path)
-    pack.refuse_upload(jobs.settings(tmp_path), job, {"ANTHROPIC_API_KEY": KEY})
+    pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {"ANTHROPIC_API_KEY": KEY})
     (job / "alpha__1" / "agent" / "buzz-acp.log").write_text(KEY)
     with pytest.raises(InvalidInput, match=r"lb-team/alpha__1/agent/buzz-acp.log:1: holds the value of ANTHROPIC"):
-        pack.refuse_upload(jobs.settings(tmp_path), job, {"ANTHROPIC_API_KEY": KEY})
+        pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {"ANTHROPIC_API_KEY": KEY})
 
 
 def test_a_variable_that_the_jobs_endpoint_file_names_is_refused_in_a_pack_and_an_upload(tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_a_variable_that_the_jobs_endpoint_file_names_is_refused_in_a_pack_and_a
     (job / "alpha__1" / "agent" / "env.txt").write_text(KEY)
     for leave in (
         lambda: pack.pack(jobs.settings(tmp_path), Wish(anyway=True), {"MY_LLM": KEY}),
-        lambda: pack.refuse_upload(jobs.settings(tmp_path), job, {"MY_LLM": KEY}),
+        lambda: pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {"MY_LLM": KEY}),
     ):
         with pytest.raises(InvalidInput, match=r"env\.txt:1: holds the value of MY_LLM, in plain"):
             leave()
@@ -322,7 +322,7 @@ def test_a_file_whose_name_is_not_utf8_is_packed_like_any_other(tmp_path: Path) 
     job = jobs.make(tmp_path)
     name = os.fsdecode(b"a\xff\n.txt")
     (job / "alpha__1" / "artifacts" / name).write_text("x")
-    pack.refuse_upload(jobs.settings(tmp_path), job, {})
+    pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {})
     assert f"lb-team/alpha__1/artifacts/{name}" in names_of(packed(tmp_path).directory)
     bundle.verify(tmp_path / "out")
 

@@ -11,10 +11,12 @@ from urllib.parse import quote
 
 import pytest
 
+from bench import planrecord
 from bench.nostr import Key
 from bench.pack import known
 from bench.pack.scan import Finding, Scanner
 from tests.pack import jobs
+from tests.planning import project
 
 KEY = "canary+key/5f0c1d7e9b==4a"
 
@@ -198,6 +200,52 @@ def test_a_variable_that_a_jobs_own_endpoint_file_names_is_a_secret(tmp_path: Pa
     for strange in ({"agents": 5}, {"agents": [{"kwargs": {"endpoints": "a\0b"}}, 5]}, {"agents": [{"kwargs": 5}]}):
         jobs.write(job / "config.json", strange)
         assert known.secrets(jobs.settings(tmp_path), environ, [job]) == {}
+
+
+def test_a_key_is_known_by_the_jobs_record_when_its_endpoint_file_is_gone(tmp_path: Path) -> None:
+    """The record names the variable, and never its value."""
+    home = project(tmp_path)
+    home.task("alpha")
+    given = {"claude-sonnet-4-6": {"provider": "openai", "base_url": "http://localhost:1/v1", "api_key_env": "MY_LLM"}}
+    endpoints = home.root / "endpoints.json"
+    jobs.write(endpoints, given)
+    environ = {"MY_LLM": KEY, "EDITOR": "something-5"}
+    plan = home.plan(
+        rehearsal=False, endpoint_config=endpoints, environ=environ, job_name="lb-team", stack="embedded",
+        manifest=home.manifest(home.team()),
+    )  # fmt: skip
+    endpoints.unlink()
+    (planned,) = plan.jobs
+    planned.directory.mkdir(parents=True)
+    record = json.dumps(planrecord.describe(plan, planned))
+    assert KEY not in record
+    (planned.directory / "buzzbench-plan.json").write_text(record)
+    assert known.secrets(jobs.settings(tmp_path), environ, [planned.directory]) == {"the value of MY_LLM": KEY}
+
+
+def test_a_job_that_goes_on_with_a_key_in_another_variable_names_both(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("alpha")
+    manifest, directory = home.manifest(home.team()), tmp_path / "jobs" / "lb-team"
+    directory.mkdir(parents=True)
+    for variable in ("MY_LLM", "ANOTHER"):
+        endpoints = home.root / "endpoints.json"
+        jobs.write(endpoints, {"claude-sonnet-4-6": {"provider": "anthropic", "api_key_env": variable}})
+        plan = home.plan(
+            rehearsal=False, endpoint_config=endpoints, job_name="lb-team", stack="embedded", manifest=manifest
+        )
+        (planned,) = plan.jobs
+        if variable == "MY_LLM":
+            jobs.write(directory / "buzzbench-plan.json", planrecord.describe(plan, planned))
+    assert not planrecord.differences(planrecord.load(directory), planrecord.describe(plan, planned))
+    planrecord.renew(plan, planned)
+    assert planrecord.key_variables(directory) == ("ANOTHER", "MY_LLM")
+
+
+@pytest.mark.parametrize("strange", [{"key_variables": 5}, {"key_variables": [5, None]}, []])
+def test_a_record_that_names_no_variables_names_none(tmp_path: Path, strange: Any) -> None:
+    jobs.write(tmp_path / "buzzbench-plan.json", strange)
+    assert known.secrets(jobs.settings(tmp_path), {"HOME": KEY}, [tmp_path]) == {}
 
 
 @pytest.mark.parametrize("strange", [{"roster": 5}, {"roster": True, "user": 5}, {"roster": {"a": 1}}, []])
