@@ -13,12 +13,25 @@ from typing import Any
 from bench import judge, textfile, tomlfile, wording
 from bench.errors import InvalidInput, Problem
 from bench.nearest import did_you_mean, nearest
+from bench.wording import Described
 from bench.yamlfile import Document
 
 LAYERS = ("regression", "workflow")
 """`[metadata].evaluation_layer` of a task under `buzz-dataset/` (SEED.md row C3)."""
 
-OWN_METADATA = ("evaluation_layer", "needs_members")
+OWN_METADATA = {
+    "evaluation_layer": Described(
+        " or ".join(f"`{layer}`" for layer in LAYERS),
+        "needed in `buzz-dataset/`",
+        "Was the chat used right, or was a piece of work done together? `--layer` selects by it.",
+    ),
+    "needs_members": Described(
+        "a list of names",
+        "",
+        "Whom the task calls on by name: a condition without them is refused. `[]` says that any team will do, one "
+        "agent alone among them: then scripts may have parts for members whom a roster lacks.",
+    ),
+}
 """What Buzzbench reads of `[metadata]`, which is anybody's."""
 
 ALMOST = 0.8

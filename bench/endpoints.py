@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from bench import faults, wording, yamlfile
 from bench.errors import Problem, raise_problems
 from bench.nearest import did_you_mean
+from bench.wording import Described
 from bench.yamlfile import Document
 
 type Dialect = Literal["anthropic", "openai"]
@@ -30,7 +31,22 @@ BASE_URL_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_COMPA
 SCRIPTED = "scripted"
 """The endpoint that every rehearsal has; no file names it."""
 
-FIELDS = ("provider", "base_url", "api_key_env", "env")
+FIELDS = {
+    "provider": Described(
+        "`anthropic` or `openai`", "needed", "Whose API it speaks. A local server is mostly `openai`."
+    ),
+    "base_url": Described(
+        "an http or https address",
+        " or ".join(BASE_URLS.values()),
+        "Where it is, in the form that the provider's own clients take: with `/v1` for OpenAI, without for Anthropic.",
+    ),
+    "api_key_env": Described(
+        "a variable's name", "", "Which variable of your environment holds the key. Without it no key is sent."
+    ),
+    "env": Described(
+        "an object", "", f"Upstream's way to give the address: {' or '.join(BASE_URL_VARIABLES.values())} in it."
+    ),
+}
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

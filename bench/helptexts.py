@@ -1,18 +1,32 @@
-"""The README's help texts, taken from the tasks. `python -m bench.helptexts` renews them, `--check` compares."""
+"""What is generated of the texts for people: the README's help texts, taken from the tasks; the tables of fields in the
+READMEs of manifests/ and buzz-dataset/, and the schema for editors, taken from what reads those files.
+
+`python -m bench.helptexts` renews them, `--check` compares.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+from bench import fieldtables
 from bench.settings import ROOT
 
-README = ROOT / "README.md"
 COMMANDS = {"list": ["--list"], "bench": ["--help", "bench"]}
 
 
-def generated(readme: str) -> str:
+def files() -> Iterator[tuple[Path, str]]:
+    """Each file, and what it should hold."""
+    yield ROOT / "README.md", with_help(_text(ROOT / "README.md"))
+    for readme in (ROOT / "manifests/README.md", ROOT / "buzz-dataset/README.md"):
+        yield readme, fieldtables.generated(_text(readme))
+    yield ROOT / "manifests/manifest.schema.json", fieldtables.manifest_schema()
+
+
+def with_help(readme: str) -> str:
     """The README with the block of each `<!-- help: NAME -->` renewed."""
     for name, arguments in COMMANDS.items():
         block = re.compile(rf"(<!-- help: {name} -->\n```\n).*?(```\n)", re.DOTALL)
@@ -31,16 +45,17 @@ def _help(arguments: list[str]) -> str:
     return "\n".join(line.rstrip() for line in shown.strip("\n").splitlines()) + "\n"
 
 
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
 def main() -> None:
-    before = README.read_text(encoding="utf-8")
-    after = generated(before)
-    if "--check" in sys.argv:
-        if before != after:
-            sys.exit(
-                "README.md: its help texts differ from the tasks'; `.venv/bin/python -m bench.helptexts` renews them"
-            )
-    elif before != after:
-        README.write_text(after, encoding="utf-8")
+    stale = [(path, text) for path, text in files() if _text(path) != text]
+    if "--check" in sys.argv and stale:
+        listed = ", ".join(str(path.relative_to(ROOT)) for path, _ in stale)
+        sys.exit(f"{listed}: not what the code says; `.venv/bin/python -m bench.helptexts` renews it")
+    for path, text in stale:
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

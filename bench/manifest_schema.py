@@ -1,5 +1,8 @@
 """The form of a manifest file (SEED.md row R4), and its faults in a person's words.
 
+What each field is for is said here alone: `bench/fieldtables.py` makes the tables of manifests/README.md and the
+schema for editors from it.
+
 Upstream's manifests load unchanged, so their longer names of prices (`input_per_million_usd`), `metadata` and
 `generation.extra` are taken as well.
 """
@@ -19,6 +22,7 @@ from pydantic import (
     PlainValidator,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -28,7 +32,7 @@ from bench import wording, yamlfile
 from bench.condition import BUZZ_AGENT_EXTRAS, Limits
 from bench.errors import Problem
 from bench.nearest import did_you_mean
-from bench.prices import USD_MICROS, Price, Tier, rate_usd_micros
+from bench.prices import HIGHEST_USD_PER_MILLION, USD_MICROS, Price, Tier, rate_usd_micros
 
 CACHE_WRITE_RATIO = Decimal("1.25")
 """A cache write's price over the input's where a manifest gives none: Anthropic's for five minutes. Providers
@@ -46,6 +50,14 @@ LONGEST_S = 30 * 86_400
 
 HIGHEST_USD = 1_000_000
 """Of what a trial, or a member of it, may cost."""
+
+LONGEST_NAME = 128
+
+RATE_SCHEMA = {"type": ["number", "string"], "minimum": 0, "maximum": int(HIGHEST_USD_PER_MILLION)}
+USD_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "maximum": HIGHEST_USD}
+"""What `_rate` and `_usd` take, for a JSON schema."""
+
+NAME_FORM = f"letters, digits, blanks and . & + - _, at most {LONGEST_NAME} characters, the first a letter or a digit"
 
 
 def _rate(value: Any) -> int:
@@ -69,15 +81,14 @@ def _in_usd(rate: int) -> str:
 
 def _name(value: str) -> str:
     """It is in file names, tables and links: nothing in it may lead elsewhere or break a line."""
-    if not re.fullmatch(r"\w[\w .&+-]{0,127}", value):
-        form = "letters, digits, blanks and . & + - _, at most 128, the first a letter or a digit"
-        raise ValueError(f"{value!r} is no condition's name: {form}")
+    if len(value) > LONGEST_NAME or not re.fullmatch(r"\w[\w .&+-]*", value):
+        raise ValueError(f"{value!r} is no condition's name: {NAME_FORM}")
     return value
 
 
-type Name = Annotated[str, AfterValidator(_name)]
-type Rate = Annotated[int, PlainValidator(_rate)]
-type Usd = Annotated[int, PlainValidator(_usd)]
+type Name = Annotated[str, AfterValidator(_name), Field(max_length=LONGEST_NAME)]
+type Rate = Annotated[int, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
+type Usd = Annotated[int, PlainValidator(_usd), WithJsonSchema(USD_SCHEMA)]
 type Count = Annotated[int, Field(ge=1, le=10**12)]
 type Seconds = Annotated[int, Field(ge=1, le=LONGEST_S)]
 type Cores = Annotated[int, Field(ge=1, le=10_000)]
@@ -100,27 +111,51 @@ class Strict(BaseModel):
 class Pinned(Strict):
     """A file whose bytes are part of the condition."""
 
-    path: Text
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    path: Text = Field(
+        description="The file: a text in UTF-8, relative to the manifest's folder or to the one above it."
+    )
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
+        description="What its bytes must hash to. Where they don't, the message has the line that renews it."
+    )
 
 
 class Generation(Strict):
-    max_output_tokens: Count | None = None
-    context_window_tokens: Count | None = None
-    compact_at_percent: Annotated[int, Field(ge=1, le=100)] | None = None
-    compact_at_tokens: Count | None = None
-    thinking_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
-    extra: dict[str, Any] = {}
+    """How a member's model is asked."""
+
+    max_output_tokens: Count | None = Field(
+        None, description="The most tokens of one answer, thinking among them. By default the harness's own."
+    )
+    context_window_tokens: Count | None = Field(
+        None,
+        description="How long prompt and answer may be together. Agents on the host forget long old results first.",
+    )
+    compact_at_percent: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        None, description="Upstream's. No harness holds to it: it can be dry-run only."
+    )
+    compact_at_tokens: Count | None = Field(
+        None, description="Upstream's. No harness holds to it: it can be dry-run only."
+    )
+    thinking_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = Field(
+        None,
+        description="Sent as it is, where the model's API has it: a dial of the model's, and part of what is measured.",
+    )
+    extra: dict[str, Any] = Field(
+        {}, description=f"For `harness: buzz-agent` alone, settings of its own: {', '.join(sorted(BUZZ_AGENT_EXTRAS))}."
+    )
 
 
 class Budget(Strict):
     """Caps. Upstream's split into input and output tokens is read and hashed, but nobody holds to it yet."""
 
-    max_calls: Count | None = None
-    max_input_tokens: Count | None = None
-    max_output_tokens: Count | None = None
-    max_tokens: Count | None = None
-    max_cost_usd: Usd | None = None
+    max_calls: Count | None = Field(None, description="Model calls.")
+    max_input_tokens: Count | None = Field(
+        None, description="Upstream's. Nobody holds to it: it can be dry-run only. Use `max_tokens`."
+    )
+    max_output_tokens: Count | None = Field(
+        None, description="Upstream's. Nobody holds to it: it can be dry-run only. Use `max_tokens`."
+    )
+    max_tokens: Count | None = Field(None, description="Tokens of all classes: input, cached or not, and output.")
+    max_cost_usd: Usd | None = Field(None, description="USD. A call that might pass a cap is not sent.")
 
     @property
     def unenforced(self) -> list[str]:
@@ -131,24 +166,43 @@ class Budget(Strict):
 
 
 class TrialBudget(Budget):
-    timeout_seconds: Seconds
+    timeout_seconds: Seconds = Field(
+        description="The team's time, in seconds. Where a task's agent timeout ends earlier, that holds."
+    )
 
 
 class Member(Strict):
-    id: Id
-    kind: Literal["orchestrator", "worker"]
-    role: Text
-    count: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 1
-    endpoint: Text
-    model_revision: Text
-    harness: Literal["buzz-agent", "builtin", "goose", "codex"] = "buzz-agent"
-    prompt: Pinned
-    persona: Pinned | None = None
-    skills: list[Pinned] = []
-    include_platform_prompt: bool = True
-    generation: Generation = Generation()
-    budget: Budget = Budget()
-    concurrency: Count = 1
+    """One row of the roster: an agent, or several that differ in nothing but their names."""
+
+    id: Id = Field(
+        description="Its name in the channel, and in scripts and reports. Of several agents it becomes `worker-1`, "
+        "`worker-2` …; `user` is taken. Tasks call on members by these names."
+    )
+    kind: Literal["orchestrator", "worker"] = Field(
+        description="The orchestrator is given the task and ends it; a team has exactly one. One alone is a team, too."
+    )
+    role: Text = Field(description="What it is, in a word or two; the others are told.")
+    count: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = Field(1, description="How many agents of it there are.")
+    endpoint: Text = Field(description="Where its model is reached: a name in the endpoint file, or `scripted`.")
+    model_revision: Text = Field(description="The model, as its provider names it. Name one that doesn't change.")
+    harness: Literal["buzz-agent", "builtin", "goose", "codex"] = Field(
+        "buzz-agent",
+        description="`builtin` runs on the host, needs no Docker, and acts in the task's environment; `buzz-agent` is "
+        "Buzz's own program in there. Members can't mix them. The others can be dry-run only.",
+    )
+    prompt: Pinned = Field(description="The system prompt begins with it.")
+    persona: Pinned | None = Field(None, description="A second text, after the prompt.")
+    skills: list[Pinned] = Field([], description="More texts, after these.")
+    include_platform_prompt: bool = Field(
+        True, description="For `harness: buzz-agent` alone: whether Buzz's own guide stands before the prompt."
+    )
+    generation: Generation = Field(Generation(), description="How its model is asked.")
+    budget: Budget = Field(
+        Budget(), description="Caps of each of its agents; one that is reached ends the agent's turn, not the trial."
+    )
+    concurrency: Count = Field(
+        1, description="Upstream's, at most `count`. Hashed only: all agents of a member are there at the same time."
+    )
 
     @property
     def unenforced(self) -> list[str]:
@@ -163,17 +217,29 @@ class Member(Strict):
 class RateRow(Strict):
     """Per million tokens. What isn't given is priced so that a cost is never understated."""
 
-    input: Rate = Field(validation_alias=AliasChoices("input", "input_per_million_usd"))
+    input: Rate = Field(
+        description="Fresh input tokens.", validation_alias=AliasChoices("input", "input_per_million_usd")
+    )
     cached_input: Rate | None = Field(
-        default=None, validation_alias=AliasChoices("cached_input", "cached_input_per_million_usd")
+        None,
+        description="Input read from a cache. By default the price of `input`.",
+        validation_alias=AliasChoices("cached_input", "cached_input_per_million_usd"),
     )
     cache_write: Rate | None = Field(
-        default=None, validation_alias=AliasChoices("cache_write", "cache_write_per_million_usd")
+        None,
+        description=f"Input written to a cache. By default {CACHE_WRITE_RATIO} times `input`.",
+        validation_alias=AliasChoices("cache_write", "cache_write_per_million_usd"),
     )
     cache_write_1h: Rate | None = Field(
-        default=None, validation_alias=AliasChoices("cache_write_1h", "cache_write_1h_per_million_usd")
+        None,
+        description=f"The same, to stay for an hour. By default {HOUR_RATIO} times `input`, or `cache_write` if that "
+        "is more.",
+        validation_alias=AliasChoices("cache_write_1h", "cache_write_1h_per_million_usd"),
     )
-    output: Rate = Field(validation_alias=AliasChoices("output", "output_per_million_usd"))
+    output: Rate = Field(
+        description="Output tokens, thinking among them.",
+        validation_alias=AliasChoices("output", "output_per_million_usd"),
+    )
 
     @field_validator("cache_write_1h")
     @classmethod
@@ -203,14 +269,16 @@ class RateRow(Strict):
 class TierRow(RateRow):
     """The rates of calls whose whole prompt is longer than `above_tokens`."""
 
-    above_tokens: Count
+    above_tokens: Count = Field(description="From the next token of the prompt on, this row is the whole call's.")
 
 
 class PriceRow(RateRow):
     """A model's price. `cache_read_rate` is hashed but not used: the gateway measures cache reads."""
 
-    tiers: list[TierRow] = []
-    cache_read_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    tiers: list[TierRow] = Field([], description="Rows for long prompts, rising in `above_tokens`.")
+    cache_read_rate: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0, description="Upstream's. Hashed only: how much is read from a cache is measured."
+    )
 
     @field_validator("tiers")
     @classmethod
@@ -227,19 +295,28 @@ class PriceRow(RateRow):
 
 
 class Environment(Strict):
-    override_cpus: Cores | None = None
-    override_memory_mb: Megabytes | None = None
-    override_storage_mb: Megabytes | None = None
+    """The resources of every task's environment, in the place of the tasks' own. No leaderboard takes such figures."""
+
+    override_cpus: Cores | None = Field(None, description="Processors.")
+    override_memory_mb: Megabytes | None = Field(None, description="Memory, in MB.")
+    override_storage_mb: Megabytes | None = Field(None, description="Disk, in MB.")
 
 
 class Manifest(Strict):
-    schema_version: Literal["1"] = "1"
-    condition: Name
-    roster: Annotated[list[Member], Field(min_length=1)]
-    prices: dict[str, PriceRow]
-    trial_budget: TrialBudget
-    environment: Environment = Environment()
-    metadata: dict[str, Any] = {}
+    """A condition: a team and the terms on which it plays."""
+
+    schema_version: Literal["1"] = Field("1", description="The version of this form.")
+    condition: Name = Field(description=f"What the team is called, in reports and in names of jobs: {NAME_FORM}.")
+    roster: Annotated[list[Member], Field(min_length=1)] = Field(description="Who plays.")
+    prices: dict[str, PriceRow] = Field(
+        description="What models cost, by `model_revision` (or by `endpoint`): one for each of the roster's."
+    )
+    trial_budget: TrialBudget = Field(
+        description="Time and caps of a trial, all agents together. One that is reached ends the team's work, and what "
+        "is there is judged."
+    )
+    environment: Environment = Field(Environment(), description="Resources in the place of the tasks' own.")
+    metadata: dict[str, Any] = Field({}, description="Whatever you like. It is part of the condition's hash.")
 
     @property
     def unenforced(self) -> tuple[str, ...]:

@@ -23,9 +23,13 @@ from bench.manifest_schema import PriceRow, Strict, explain
 from bench.prices import Price, sheet_sha256
 
 
-class _Sheet(Strict):
-    dated: datetime.date
-    prices: Annotated[dict[str, PriceRow], Field(min_length=1)]
+class Sheet(Strict):
+    """The form of the file."""
+
+    dated: datetime.date = Field(description="The day on which these were the prices.")
+    prices: Annotated[dict[str, PriceRow], Field(min_length=1)] = Field(
+        description="What models cost, by the names that receipts have; each as in a manifest."
+    )
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,8 @@ def load(path: Path) -> PriceSheet:
     """The sheet in a file. Raises InvalidInput with every fault, each with its line and field."""
     document = yamlfile.read(path, what="price sheet")
     try:
-        sheet = _Sheet.model_validate(document.data)
+        sheet = Sheet.model_validate(document.data)
     except ValidationError as error:
-        raise_problems(explain(document, details, _Sheet) for details in error.errors(include_url=False))
+        raise_problems(explain(document, details, Sheet) for details in error.errors(include_url=False))
         raise
     return PriceSheet(sheet.dated, {model: row.rates() for model, row in sheet.prices.items()})

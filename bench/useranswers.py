@@ -32,18 +32,24 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    asked: Annotated[list[Text], Field(min_length=1)]
-    answer: Text
+    asked: Annotated[list[Text], Field(min_length=1)] = Field(
+        description="Words, any of which in a message that mentions the user asks for this answer, whatever their case."
+    )
+    answer: Text = Field(description=f"What the user says, in the thread of that message; {TIMES} times at most.")
 
     def fits(self, text: str) -> bool:
         """Whether the text asks for it."""
         return any(word.casefold() in text.casefold() for word in self.asked)
 
 
-class _File(BaseModel):
+class Answers(BaseModel):
+    """The form of the file."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    answers: Annotated[list[Answer], Field(min_length=1)]
+    answers: Annotated[list[Answer], Field(min_length=1)] = Field(
+        description="The first one that a message asks for is given."
+    )
 
 
 def load(task_dir: Path) -> tuple[Answer, ...]:
@@ -53,7 +59,7 @@ def load(task_dir: Path) -> tuple[Answer, ...]:
         return ()
     document = yamlfile.read(path, what="file of the user's answers")
     try:
-        return tuple(_File.model_validate(document.data).answers)
+        return tuple(Answers.model_validate(document.data).answers)
     except ValidationError as error:
         raise InvalidInput(document.problems(error)) from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.nearest import did_you_mean
 
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 type Field = tuple[str | int, ...]
 """The way to a value: `("roster", 0, "prompt")`."""
+
+
+class Described(NamedTuple):
+    """A field that no model of pydantic's reads, for the tables of `bench/fieldtables.py`."""
+
+    takes: str
+    default: str
+    what: str
+
 
 LONGEST_SHOWN = 80
 """Characters of a value in a message."""

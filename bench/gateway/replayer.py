@@ -33,7 +33,7 @@ STALL_S = 60.0
 """How much longer than three times its recorded time another agent's next call may take before it is missed."""
 
 _MENTION = re.compile(r"^\[Buzz event: @mention\]\nEvent ID: ⟨.*⟩\nChannel: .*\nFrom: (.*)$", re.MULTILINE)
-"""A mention as the builtin harness shows it (ARCHITECTURE.md, "Builtin tools")."""
+"""A mention as the builtin harness shows it (ARCHITECTURE.md, "Scripts of the scripted model")."""
 
 
 type Turn = Callable[[], Awaitable[None]]

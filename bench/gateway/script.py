@@ -1,7 +1,7 @@
 """Scripts of the scripted model as people write them: `rehearsal/good.yaml` and its like.
 
 `load_file` gives a validated Script or every fault with its path; `Script.wire` is what travels to the
-gateway. The form is in ARCHITECTURE.md, "Scripts of the scripted model".
+gateway. For those who write them, the form is in buzz-dataset/README.md, made from the descriptions here.
 """
 
 from __future__ import annotations
@@ -38,22 +38,25 @@ class _Strict(BaseModel):
 
 
 class Send(_Strict):
-    """A message. `reply: true` answers the newest event shown, a text the newest whose block contains it."""
+    """A message."""
 
-    text: Text
-    mention: list[Text] = []
-    reply: bool | Text = False
-    channel: Text | None = None
+    text: Text = Field(description="What it says.")
+    mention: list[Text] = Field([], description="Names of those to wake.")
+    reply: bool | Text = Field(
+        False,
+        description="`true` answers the newest event that the model was shown, a text the newest whose block has it.",
+    )
+    channel: Text | None = Field(None, description="A channel's name; by default the trial's own.")
 
 
 class Item(_Strict):
     """One thing that a step does: exactly one of the fields."""
 
-    say: Text | None = None
-    run: Text | None = None
-    send: Send | None = None
-    done: Text | None = None
-    tool: dict[str, dict[str, Any]] | None = None
+    say: Text | None = Field(None, description="A text beside the calls, which reaches nobody.")
+    run: Text | None = Field(None, description="A command for the shell.")
+    send: Send | None = Field(None, description="A message.")
+    done: Text | None = Field(None, description="The end of the whole task; the orchestrator's alone.")
+    tool: dict[str, dict[str, Any]] | None = Field(None, description="Any other tool: `{name: input}`.")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -71,12 +74,15 @@ class Item(_Strict):
 class Step(_Strict):
     """What one model call answers. Without expectations any message, or any results, will do."""
 
-    name: Text
-    on: Literal["message", "result"] = "message"
-    expect: list[Text] = []
-    do: Annotated[list[Item], Field(min_length=1)]
-    think_s: Annotated[list[Seconds], Field(min_length=2, max_length=2)] | None = None
-    """The least and the most that the answer takes, in seconds; at once without it."""
+    name: Text = Field(description="What messages call the step; each has another.")
+    on: Literal["message", "result"] = Field(
+        "message", description="Whether it waits for new messages, or for the results of the tools just called."
+    )
+    expect: list[Text] = Field([], description="Texts, all of which must be in what the model is newly shown.")
+    do: Annotated[list[Item], Field(min_length=1)] = Field(description="What it answers.")
+    think_s: Annotated[list[Seconds], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="The least and the most seconds that the answer takes; at once without it."
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

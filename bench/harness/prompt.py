@@ -1,6 +1,6 @@
 """What a model is told: who it is and where, and each message as a block. Pure.
 
-The block has the form in which Buzz's own harness shows a mention (BUZZ.md section 4, ARCHITECTURE "Builtin tools").
+The block has the form in which Buzz's own harness shows a mention (BUZZ.md section 4; ARCHITECTURE, "Scripts").
 """
 
 from __future__ import annotations

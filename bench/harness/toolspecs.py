@@ -1,4 +1,4 @@
-"""The tools as a model is told of them: names, inputs and texts (ARCHITECTURE, "Builtin tools"). Pure."""
+"""The tools as a model is told of them: names, inputs and texts. Pure."""
 
 from __future__ import annotations
 
