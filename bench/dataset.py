@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from bench import judge, textfile, tomlfile, wording
+from bench import judge, tasksteps, textfile, tomlfile, wording
 from bench.errors import InvalidInput, Problem
 from bench.nearest import did_you_mean, nearest
 from bench.wording import Described
@@ -37,8 +36,6 @@ OWN_METADATA = {
 ALMOST = 0.8
 """difflib's ratio from which on a field of `[metadata]` is one of ours, mistyped."""
 
-LONGEST_NAME_BYTES = 255
-"""Of a file, on every usual file system."""
 TASK_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
 """What Harbor takes as `[task].name` (HARBOR.md section 2.2); it refuses any other name, and one with `..`."""
 
@@ -51,6 +48,9 @@ ABOVE_0 = (
 )
 VERIFIERS = ("test.sh", "test.bat", "Dockerfile", "docker-compose.yaml")
 """Any of which, below tests/, Harbor takes for a verifier: a script, or an image that brings its own."""
+
+CANARY = re.compile(r"\s*(#|<!--).*canary", re.IGNORECASE)
+"""A line of an instruction for those who train models, which Harbor keeps from agents."""
 
 NAMES_SHOWN = 5
 
@@ -95,6 +95,8 @@ class Task:
     named_at: str = ""
     """Where its name stands, as messages name the place."""
     problems: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    """What it says or has without any effect."""
 
     @property
     def step_users(self) -> tuple[str | int | None, ...]:
@@ -155,18 +157,18 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
     except InvalidInput as error:
         return Task(directory.name, directory, problems=error.problems)
     values = document.data
-    steps = _steps(values)
+    steps = tasksteps.sound(values)
     phases = [_table(part, phase) for part in (values, *steps) for phase in ("agent", "verifier")]
     name, layer = _get(values, "task", "name"), _get(values, "metadata", "evaluation_layer")
     needs, timeout = _get(values, "metadata", "needs_members"), _get(values, "agent", "timeout_sec")
     problems = [*_name_faults(document, name, buzz), *_file_faults(directory, shown, values)]
     problems += [*_metadata_faults(document), *_layer_faults(document, layer, buzz), *_needs_faults(document, needs)]
     problems += [*_number_faults(document), *_user_faults(directory), *_judge_faults(directory, shown, steps)]
-    if timeout is not None and not _is_above_0(timeout):
+    if timeout is not None and not tasksteps.is_above_0(timeout):
         what = f"{wording.shown(timeout)} is no number of seconds above 0"
         problems.append(document.problem(("agent", "timeout_sec"), what))
         timeout = None
-    problems += _step_number_faults(document, steps)
+    problems += tasksteps.faults(document, directory)
     return Task(
         name=name if isinstance(name, str) and name else directory.name,
         directory=directory,
@@ -182,7 +184,8 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         prior=next(_priors(directory, steps), None),
         has_solution=_has_solution(directory, values),
         named_at=document.problem(("task", "name"), "").where,
-        problems=tuple(problems),
+        problems=tuple(dict.fromkeys(problems)),
+        notes=tuple(tasksteps.idle(document, directory, shown)),
     )
 
 
@@ -195,29 +198,10 @@ def _get(values: dict[str, Any], section: str, key: str) -> Any:
     return _table(values, section).get(key)
 
 
-def _steps(values: dict[str, Any]) -> list[dict[str, Any]]:
-    """The steps that have a name; what is wrong with the others is Harbor's to say."""
-    listed = values.get("steps")
-    return [s for s in listed if isinstance(s, dict) and _is_name(s.get("name"))] if isinstance(listed, list) else []
-
-
-def _is_name(value: Any) -> bool:
-    """Whether it can be a directory's."""
-    return isinstance(value, str) and 0 < len(value.encode()) <= LONGEST_NAME_BYTES
-
-
 def _step(step: dict[str, Any], timeout_s: float | None, user: str | int | None) -> Step:
     """The step; timeout and user are the task's."""
     own_s, own = _get(step, "agent", "timeout_sec"), _get(step, "agent", "user")
-    return Step(str(step["name"]), own_s if _is_above_0(own_s) else timeout_s, user if own is None else own)
-
-
-def _step_number_faults(document: Document, steps: Sequence[dict[str, Any]]) -> Iterator[Problem]:
-    for index, step in enumerate(steps):
-        own = _get(step, "agent", "timeout_sec")
-        if own is not None and not _is_above_0(own):
-            what = f"{wording.shown(own)} is no number of seconds above 0"
-            yield document.problem(("steps", index, "agent", "timeout_sec"), what)
+    return Step(str(step["name"]), own_s if tasksteps.is_above_0(own_s) else timeout_s, user if own is None else own)
 
 
 def _verifier_environments(
@@ -281,7 +265,7 @@ def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterat
     own_image = _table(_table(values, "verifier"), "environment").get("docker_image")
     judged = own_image or any((directory / "tests" / name).is_file() for name in VERIFIERS)
     if values.get("steps"):
-        for step in _steps(values):
+        for step in tasksteps.sound(values):
             yield from _step_file_faults(Path("steps", str(step["name"])), directory, shown, step, judged=bool(judged))
         return
     yield from _instruction_faults(Path(), directory, shown)
@@ -293,6 +277,8 @@ def _step_file_faults(
     place: Path, directory: Path, shown: Path, step: dict[str, Any], *, judged: bool
 ) -> Iterator[Problem]:
     """The same of a step: it has its own instruction, and its own verifier or the task's."""
+    if not (directory / place).is_dir():
+        return  # `tasksteps.faults` says so.
     yield from _instruction_faults(place, directory, shown)
     own_image = _table(_table(step, "verifier"), "environment").get("docker_image")
     if not judged and not own_image and not any((directory / place / "tests" / name).is_file() for name in VERIFIERS):
@@ -310,7 +296,7 @@ def _instruction_faults(place: Path, directory: Path, shown: Path) -> Iterator[P
     except InvalidInput as error:
         yield from error.problems
     else:
-        if not text.strip():
+        if all(CANARY.match(line) or not line.strip() for line in text.splitlines()):
             yield Problem(where, "is empty", "say in it what is to be done")
 
 
@@ -337,16 +323,12 @@ def _number_faults(document: Document) -> Iterator[Problem]:
     """Numbers that Harbor takes and nobody can mean. What is no number is Harbor's to say."""
     for section, key in ABOVE_0:
         number = _get(document.data, section, key)
-        if isinstance(number, int | float) and not _is_above_0(number):
+        if isinstance(number, int | float) and not tasksteps.is_above_0(number):
             yield document.problem((section, key), f"{wording.shown(number)} is not above 0")
 
 
-def _is_above_0(number: Any) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf
-
-
 def _has_solution(directory: Path, values: dict[str, Any]) -> bool:
-    places = [directory / "steps" / step["name"] for step in _steps(values)]
+    places = [directory / "steps" / step["name"] for step in tasksteps.sound(values)]
     return any(
         folders and all((folder / "solution" / "solve.sh").is_file() for folder in folders)
         for folders in ([directory], places)

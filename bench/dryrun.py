@@ -37,6 +37,7 @@ def _lines(plan: Plan) -> list[str]:
         f"stages       {', '.join(_stages(plan))}",
     ]
     lines += [f"leaderboard  {said}" for said in dict.fromkeys(str(verdict(plan, job)) for job in plan.jobs)]
+    lines += [f"note         {note}" for note in plan.notes]
     if plan.options.fresh:
         lines.append("note         --fresh would drop the stack's data first")
     return lines
@@ -116,6 +117,7 @@ def _object(plan: Plan) -> dict[str, Any]:
         "agent": plan.agent,
         "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
         "job_budget": asdict(plan.budget),
+        "notes": [str(note) for note in plan.notes],
         "at_most_seconds": None if plan.n_tasks is None or math.isinf(longest := wall_s(plan)) else round(longest),
         "jobs": [
             {

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench import baseline
 from bench.condition import Condition, Limits
 from bench.endpoints import Endpoint
+from bench.errors import Problem
 from bench.extras import Extras
 from bench.options import Options
 from bench.plan_jobs import JobPlan
@@ -44,6 +45,11 @@ class Plan:
         """Whether what acts in it is a script, or an agent of Harbor's without a model, now or when it was recorded."""
         recorded = self.replay is not None and self.replay.rehearsal is not None
         return self.rehearsal is not None or self.agent in baseline.MODELLESS or recorded
+
+    @property
+    def notes(self) -> tuple[Problem, ...]:
+        """What its tasks say without any effect."""
+        return tuple(note for job in self.jobs for task in job.tasks for note in task.notes)
 
     @property
     def condition_sha256(self) -> str:

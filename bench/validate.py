@@ -68,6 +68,7 @@ def inspect(path: Path, *, buzz_root: Path = ROOT / "buzz-dataset", manifest: Pa
     faults, notes = Faults(), Faults()
     for task in dataset.tasks:
         faults += task.problems
+        notes += task.notes
         if task.problems:
             continue
         faults += harbortask.problems([task])

@@ -82,6 +82,8 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
     print(summary(plan), file=sys.stderr)
     for said in dict.fromkeys(str(verdict(plan, job)) for job in plan.jobs):
         print(f"leaderboard: {said}", file=sys.stderr)
+    for note in plan.notes:
+        print(f"note: {note}", file=sys.stderr)
     if plan.options.gui:
         from bench.gui import open_beside
 
