@@ -7,11 +7,20 @@ One list for all: for what a cassette must not hold (`bench/gateway/redaction.py
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from urllib.parse import quote
 
 SHORTEST = 8
 """A shorter value is no secret, and would be found in ordinary words."""
+
+FEWEST_LETTERS = 5
+"""Different ones: `--------` and `xxxxxxxx` stand for a value that isn't given."""
+
+LONGEST_WORD, LONGEST_NUMBER = 20, 16
+"""What is as long is no word or name, and no date, size or identifier, that turns up by chance."""
+
+BETWEEN_WORDS = re.compile(r"[\s_.,:/-]+")
 
 TOKEN_PREFIX = "bzbtok-"  # noqa: S105  (what all of them begin with)
 """Of the tokens that the gateway gives to agents: it makes them known as such wherever they turn up."""
@@ -43,6 +52,26 @@ SHAPES = {
     "a private key": r"-----BEGIN(?: |%20|\+)(?:[A-Z]+(?: |%20|\+))*PRIVATE(?: |%20|\+)KEY-----",
 }
 """By what they are called in a message: regular expressions, for texts and for bytes. The usual ones of case 45."""
+
+
+def is_weak(value: str) -> bool:
+    """Whether a value may turn up by chance in what has nothing to do with it: too short, monotonous, words, a number.
+
+    >>> [is_weak(one) for one in ("test", "disabled", "Not-Required", "20261130", "00000000-0000")]
+    [True, True, True, True, True]
+    >>> [is_weak(one) for one in ("hunter22", "kXqZvJwPtR", "correct horse battery staple")]
+    [False, False, False]
+    """
+    if len(value) < SHORTEST or len(set(value)) < FEWEST_LETTERS:
+        return True
+    if not any(one.isalpha() for one in value):
+        return len(value) < LONGEST_NUMBER
+    return len(value) < LONGEST_WORD and all(map(_is_word, BETWEEN_WORDS.split(value)))
+
+
+def _is_word(text: str) -> bool:
+    """Letters alone: small ones, capitals, or one capital to begin with. Random ones are mixed."""
+    return not text or (text.isalpha() and (text.isupper() or text[1:].islower() or len(text) == 1))
 
 
 def forms(secret: str) -> frozenset[str]:

@@ -87,7 +87,7 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     is_new, changed = bundle.write(out, files, texts, facts, key)
     left_out = tuple(sorted(trial.trial for trial in directories if trial not in whole))
     packed_jobs = tuple(dict.fromkeys(names.values()))
-    warnings = tuple(doubt for job in jobs for doubt in job.doubts)
+    warnings = (*(doubt for job in jobs for doubt in job.doubts), *_unlooked(environ, directories_of_jobs))
     return Packed(out, record, packed_jobs, left_out, is_new, changed, signing.public(key), warnings)
 
 
@@ -103,6 +103,8 @@ def refuse_upload(settings: Settings, job: JobRecord, environ: Mapping[str, str]
     trials = [path for path in trial_directories(job_dir) if (path / "result.json").exists()]
     paths = [path for place in (job_dir, *trials) for path in contents.uploaded(place)]
     files = {str(path.relative_to(job_dir.parent)): path for path in paths}
+    for warning in _unlooked(environ, [job_dir]):
+        print(f"warning: {warning}", file=sys.stderr)
     refuse_secrets(scan(_scanner(settings, environ, [job_dir], trials, ()), files), "nothing was uploaded")
 
 
@@ -127,6 +129,8 @@ def refuse_secrets(found: Sequence[Finding], refused: str) -> None:
         problems.append(Problem("", f"{more} more places hold one"))
     if found:
         fix = "take the trial out, or the job apart"
+        if any(known.OF_A_VARIABLE in finding.what for finding in found):
+            fix += "; where a variable holds no secret, `env -u NAME inv …` leaves it out of sight"
         if all(finding.mark for finding in found):
             fix = "where it is a task's own text and no secret, `inv pack --let-be MARK` lets it be"
         problems.append(Problem("", f"{refused}: it would give secrets away", fix))
@@ -141,6 +145,13 @@ def _scanner(
     let_be: Sequence[str],
 ) -> Scanner:
     return Scanner(known.secrets(settings, environ, job_dirs), known.publics(settings, trials), let_be)
+
+
+def _unlooked(environ: Mapping[str, str], job_dirs: Sequence[Path]) -> Iterator[str]:
+    """What nobody could look for."""
+    if weak := known.weak(environ, job_dirs):
+        why = "what it holds is a word or too short" if len(weak) == 1 else "what they hold are words or too short"
+        yield f"not looked for, since {why}: {', '.join(weak)}"
 
 
 def _directory(trial: TrialRecord, jobs: Sequence[JobRecord]) -> Path:

@@ -16,17 +16,23 @@ from bench.errors import InvalidInput
 from bench.keys import KEY_FIELDS, SECRET_FIELDS, load, state_path
 from bench.pack import signing
 from bench.records import EVIDENCE
-from bench.secretforms import SHORTEST
+from bench.secretforms import is_weak
 from bench.settings import ROOT, Settings
 
 SENSITIVE = re.compile(r"KEYS?(?![A-Z])|SECRET|TOKEN|PASS|CREDENTIAL|PRIVATE|AUTH(?!OR)", re.I)
 """Names of variables that hold secrets."""
 
+OF_A_VARIABLE = "the value of "
+"""Before the variable's name: how messages call what is in it."""
+
+SWITCH = r"\d{0,7}|true|false|yes|no|on|off|none|null"
+
 
 def secrets(settings: Settings, environ: Mapping[str, str], job_dirs: Sequence[Path] = ()) -> dict[str, str]:
     """The values by their names in messages: of state.json (of which .env is made), and of the environment.
 
-    Of the environment they are what is called like a secret, and what the endpoint files of these jobs name.
+    Of the environment they are what is called like a secret, and what the endpoint files of these jobs name, but for
+    what is too weak to look for (see `weak`).
 
     Raises InvalidInput where the state is damaged; where there is none it has no secrets.
     """
@@ -39,11 +45,26 @@ def secrets(settings: Settings, environ: Mapping[str, str], job_dirs: Sequence[P
         found |= {f"{name} of state.json": getattr(state, name) for name in SECRET_FIELDS}
     if seed := signing.seed(settings.state_dir):
         found["the key that packs are signed with"] = seed
+    given = _given(environ, job_dirs)
+    return found | {OF_A_VARIABLE + name: value for name, value in given.items() if not is_weak(value)}
+
+
+def weak(environ: Mapping[str, str], job_dirs: Sequence[Path] = ()) -> list[str]:
+    """The variables whose values should be secret and can't be looked for: these turn up by chance, such as `test`.
+
+    Without those that are set to what is plainly no secret: a switch, or a small number.
+    """
+    given = _given(environ, job_dirs)
+    return sorted(
+        name for name, value in given.items() if is_weak(value) and not re.fullmatch(SWITCH, value.strip(), re.I)
+    )
+
+
+def _given(environ: Mapping[str, str], job_dirs: Sequence[Path]) -> dict[str, str]:
+    """The variables that are called like a secret, or named by an endpoint file; not those that say where one is."""
     named = _named_by_endpoints(job_dirs)
-    for name, value in environ.items():
-        if (name in named or SENSITIVE.search(name)) and len(value) >= SHORTEST and not _is_there(value):
-            found[f"the value of {name}"] = value
-    return found
+    wanted = {name: value for name, value in environ.items() if name in named or SENSITIVE.search(name)}
+    return {name: value for name, value in wanted.items() if not _is_there(value)}
 
 
 def publics(settings: Settings, trial_dirs: Iterable[Path]) -> dict[str, str]:
@@ -73,9 +94,9 @@ def _roster(evidence: Path) -> list[Mapping[str, object]]:
 
 
 def _is_there(value: str) -> bool:
-    """Whether a value is the path of something: where a secret is, and not the secret."""
+    """Whether a value is the whole path of something: where a secret is, and not the secret."""
     try:
-        return Path(value).exists()
+        return Path(value).is_absolute() and Path(value).exists()
     except OSError:
         return False  # too long for one
 

@@ -261,9 +261,24 @@ def test_a_secret_is_refused_with_its_file_and_line_and_never_shown(tmp_path: Pa
     text = "\n".join(lines)
     assert "lb-team/alpha__4/agent/said.txt:2: holds the value of ANTHROPIC_API_KEY, in plain" in lines
     assert "lb-team/alpha__4/agent/said.txt:3: holds the owner's secret key, as nsec, in plain" in lines
-    assert lines[-1] == "nothing was packed: it would give secrets away; take the trial out, or the job apart"
+    way = "take the trial out, or the job apart; where a variable holds no secret, `env -u NAME inv …` leaves it out of"
+    assert lines[-1] == f"nothing was packed: it would give secrets away; {way} sight"
     assert KEY not in text
     assert state.owner.nsec not in text
+
+
+def test_what_could_not_be_looked_for_is_said_in_a_pack_and_an_upload(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = jobs.make(tmp_path)
+    (job / "alpha__1" / "artifacts" / "readme.txt").write_text("this is a test")
+    environ, wish = {"MY_TOKEN": "test", "DB_PASS": "password"}, Wish(out=tmp_path / "out", said=SAID)
+    said = "not looked for, since what they hold are words or too short: DB_PASS, MY_TOKEN"
+    assert pack.pack(jobs.settings(tmp_path), wish, environ).warnings == (said,)
+    pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), environ)
+    assert capsys.readouterr().err == f"warning: {said}\n"
+    pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {"MY_TOKEN": "test"})
+    assert "since what it holds is a word or too short: MY_TOKEN" in capsys.readouterr().err
 
 
 def test_what_a_person_says_of_the_team_is_looked_at_as_well(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import random
+import string
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +17,7 @@ from bench import planrecord
 from bench.nostr import Key
 from bench.pack import known
 from bench.pack.scan import Finding, Scanner
+from bench.secretforms import is_weak
 from tests.pack import jobs
 from tests.planning import project
 
@@ -175,6 +178,41 @@ def test_the_state_and_the_environment_are_known(tmp_path: Path) -> None:
         state.user.public: "the user",
         state.relay.public: "the relay",
     }
+
+
+WORDS = {"MY_TOKEN": "test", "DB_PASS": "password", "AUTH": "Not-Required", "KEY_DATE": "2026-11-30", "A_KEY": "-" * 30}
+
+
+def test_a_value_that_turns_up_by_chance_is_not_looked_for_and_that_is_said(tmp_path: Path) -> None:
+    """Else a word that somebody has exported would be a secret in each place that has it, and no pack be made."""
+    switches = {"TOKENIZERS_PARALLELISM": "false", "MAX_TOKENS": "4096", "EMPTY_KEY": ""}
+    environ = {
+        **WORDS,
+        **switches,
+        "REAL_KEY": KEY,
+        "PASSPHRASE": "correct horse battery staple",
+        "PIN_KEY": "hunter22",
+    }
+    values = known.secrets(jobs.settings(tmp_path), environ)
+    assert {*values} == {f"the value of {name}" for name in ("REAL_KEY", "PASSPHRASE", "PIN_KEY")}
+    assert known.weak(environ) == sorted(WORDS)
+    assert not found("a test of the password, and authentication is Not-Required since 2026-11-30", secrets=values)
+
+
+@pytest.mark.parametrize(
+    "letters", [string.ascii_letters + string.digits, string.hexdigits.lower(), string.ascii_letters]
+)
+def test_a_random_value_is_never_too_weak(letters: str) -> None:
+    """Of sixteen characters of the usual alphabets, say: less than one in a million is mistaken for words."""
+    draw = random.Random(45)
+    assert not [one for _ in range(2000) if is_weak(one := "".join(draw.choices(letters, k=16)))]
+
+
+def test_a_key_that_is_the_name_of_a_file_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s3cret-value").touch()
+    monkeypatch.chdir(tmp_path)
+    environ = {"MY_TOKEN": "s3cret-value", "MY_KEY_FILE": str(tmp_path / "s3cret-value")}
+    assert known.secrets(jobs.settings(tmp_path), environ) == {"the value of MY_TOKEN": "s3cret-value"}
 
 
 def test_without_a_state_there_are_no_secrets_and_none_is_made(tmp_path: Path) -> None:
