@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -207,6 +208,10 @@ def check_pack(*, verify: str, **given: Any) -> None:
         raise_problems([Problem("--verify", f"checks a pack that is there: {listed} has no effect", "leave it out")])
     if given["key"] and not verify:
         raise_problems([Problem("--key", "whose signature it should be is for --verify", "leave it out")])
+    if given["key"] and not re.fullmatch(r"[0-9A-Fa-f]{64}", given["key"]):
+        raise_problems(
+            [Problem("--key", "is no public key: that is 64 hex digits", "take it as `inv pack` printed it")]
+        )
     for text in given["model_org"] or ():
         if not all(part.strip() for part in text.partition("=")):
             raise_problems([Problem(f"--model-org {text}", "its form is MODEL=ORG")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -282,7 +283,7 @@ def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
         print(f"warning: {name} has no whole result, and is left out", file=sys.stderr)
     if packed.changed is not None:
         others = f", and {len(packed.changed) - SHOWN} more" if len(packed.changed) > SHOWN else ""
-        listed = ", ".join(packed.changed[:SHOWN]) + others
+        listed = ", ".join(map(printable, packed.changed[:SHOWN])) + others
         print(f"warning: it replaces the pack that was there, and differs in {listed}", file=sys.stderr)
     state = "packed" if packed.is_new else "is packed already, byte for byte"
     print(f"{shown(packed.directory)}: {state}, signed by {packed.public_key}")
@@ -293,15 +294,27 @@ def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
 
 
 def verify(settings: Settings, directory: Path, expected: str, *, as_json: bool) -> None:
-    """`inv pack --verify`: whether a pack is what its signer packed. Raises BuzzbenchError with what isn't."""
+    """`inv pack --verify`: whether a pack is what its signer packed, and who that is. `expected` is whom it should be.
+
+    Raises BuzzbenchError with what isn't as it was packed, and where somebody else than the expected one has signed it.
+    """
     facts, public = bundle.verify(directory)
     if expected and expected.lower() != public:
-        raise BuzzbenchError(f"it is signed by {public}, not by {expected}", where=shown(directory))
+        raise BuzzbenchError(f"it is signed by {public}, not by {expected.lower()}", where=shown(directory))
     seed = signing.seed(settings.state_dir)
     ours = bool(seed) and signing.public(signing.ensure(settings.state_dir)) == public
     number = len(facts["files"])
     if as_json:
-        print(json.dumps({"directory": str(directory), "public_key": public, "ours": ours, "files": number}, indent=2))
+        told = {"directory": str(directory), "public_key": public, "ours": ours, "asked_for": bool(expected)}
+        print(json.dumps({**told, "files": number}, indent=2))
         return
     whose = "this installation's key" if ours else "a key that is not this installation's"
-    print(f"{shown(directory)}: {number} files are as they were packed, signed by {public}, {whose}")
+    asked = ", and the one that was asked for" if expected else ""
+    files = f"{number} files are" if number != 1 else "1 file is"
+    print(f"{shown(directory)}: {files} as packed, signed by {public}, {whose}{asked}")
+    if not expected and not ours:
+        pinned = shlex.join(["inv", "pack", "--verify", shown(directory), "--key", "PUBLIC_KEY"])
+        print(
+            "whose key that is nobody has said: whoever changes a pack can sign it anew with a key of their own; "
+            f"`{pinned}` accepts only the key that its maker told you"
+        )

@@ -21,6 +21,7 @@ from bench import textfile, verdicts
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.faults import shown
 from bench.pack import signing
+from bench.pack.scan import printable
 from bench.records import PLAN
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ SCHEMA = "buzzbench-pack-1"
 ALGORITHM = "ed25519"
 MOST_BYTES = 256 * textfile.MIB
 """A pack's list names each of its files."""
+SHOWN = 20
+"""Of the files that aren't as they were packed."""
 
 
 def write(
@@ -128,15 +131,19 @@ def _refuse_what_is_no_pack(out: Path) -> None:
     known = _listed(out) if out.is_dir() else None
     strange = None if known is None else next((name for name in _names(out) if name not in known), None)
     if known is None or strange:
-        what = f"has {strange}, which is no part of the pack there" if strange else "is there already, and no pack"
+        what = (
+            f"has {printable(strange)}, which is no part of the pack there"
+            if strange
+            else "is there already, and no pack"
+        )
         raise InvalidInput.of(shown(out), what, "give another --out")
 
 
 def _listed(directory: Path) -> set[str] | None:
     """The names that a pack's manifest gives, with its own files; None where there is none."""
     try:
-        files = {*json.loads((directory / MANIFEST).read_bytes())["files"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        files = {*json.loads(_read(directory / MANIFEST))["files"]}
+    except (InvalidInput, ValueError, KeyError, TypeError, RecursionError):
         return None
     return files | {MANIFEST, SIGNATURE}
 
@@ -150,27 +157,44 @@ def _differing(one: Path, other: Path) -> Iterator[str]:
 
 
 def _names(directory: Path) -> Iterator[str]:
-    """Everything in it that is no directory, by its path from it."""
+    """Everything in it that is no directory, and each directory that is empty, by its path from it."""
     for where, folders, names in os.walk(directory):
         links = [name for name in folders if (Path(where) / name).is_symlink()]
         yield from (str((Path(where) / name).relative_to(directory)) for name in (*names, *links))
+        if not folders and not names and Path(where) != directory:
+            yield f"{Path(where).relative_to(directory)}/"
 
 
 def _entry(path: Path) -> dict[str, Any]:
+    """How the list has a file; empty for what is none. Raises OSError."""
+    if path.is_symlink() or not path.is_file():
+        return {}
     with path.open("rb") as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 def verify(directory: Path) -> tuple[dict[str, Any], str]:
-    """A pack's facts and the key that it is signed with. Raises BuzzbenchError with each thing that doesn't hold."""
+    """A pack's facts and the key that it is signed with. Raises BuzzbenchError with each thing that doesn't hold.
+
+    What is packed are names and bytes: modes, owners and times are no part of it, and change as it is sent about.
+    """
     manifest, public = _signed(directory)
     files = manifest.get("files")
     if manifest.get("schema") != SCHEMA or not isinstance(files, dict):
         raise BuzzbenchError(f"is of another version, {manifest.get('schema')}", where=shown(directory / MANIFEST))
     wrong = [*_wrong(directory, files)]
+    if (more := len(wrong) - SHOWN) > 0:
+        wrong[SHOWN:] = [f"and so {'is one more' if more == 1 else f'are {more} more'}"]
     if wrong:
         raise BuzzbenchError("\n".join(wrong))
     return manifest, public
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False  # no path of anything
 
 
 def _signed(directory: Path) -> tuple[dict[str, Any], str]:
@@ -178,8 +202,12 @@ def _signed(directory: Path) -> tuple[dict[str, Any], str]:
     from nacl.exceptions import BadSignatureError
     from nacl.signing import VerifyKey
 
-    if missing := next((name for name in (MANIFEST, SIGNATURE) if not (directory / name).exists()), None):
-        raise InvalidInput.of(shown(directory), f"is no pack: there is no {missing}")
+    if not _is_there(directory / MANIFEST):
+        raise InvalidInput.of(shown(directory), f"is no pack: there is no {MANIFEST}")
+    if not _is_there(directory / SIGNATURE):
+        raise BuzzbenchError(f"is not signed by anybody: there is no {SIGNATURE}", where=shown(directory))
+    if link := next((name for name in (MANIFEST, SIGNATURE) if (directory / name).is_symlink()), None):
+        raise BuzzbenchError("is a link, and no file of a pack is one", where=shown(directory / link))
     try:
         data, signed = _read(directory / MANIFEST), json.loads(_read(directory / SIGNATURE))
         public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
@@ -202,10 +230,18 @@ def _read(path: Path) -> bytes:
 def _wrong(directory: Path, files: Mapping[str, Any]) -> Iterator[str]:
     there = {*_names(directory)} - {MANIFEST, SIGNATURE}
     for name in sorted({*files} | there):
-        path = directory / name
-        if name not in there:
-            yield f"{shown(path)}: is missing"
-        elif name not in files:
-            yield f"{shown(path)}: is not on the list"
-        elif path.is_symlink() or not path.is_file() or _entry(path) != files[name]:
-            yield f"{shown(path)}: is not what was packed"
+        if what := _fault(directory / name, files.get(name), is_there=name in there):
+            yield f"{printable(shown(directory))}/{printable(name)}: {what}"
+
+
+def _fault(path: Path, listed: Any, *, is_there: bool) -> str:
+    if not is_there:
+        return "is missing"
+    if listed is None:
+        return "is not on the list"
+    if path.is_symlink() or not path.is_file():
+        return "is a link, a pipe or a device, and was a file"
+    try:
+        return "" if _entry(path) == listed else "is not what was packed"
+    except OSError as error:
+        return f"can't be read: {error.strerror}"

@@ -23,6 +23,11 @@ SAID = ("--agent-url", "https://example.org", "--org", "Example")
             2,
             "inv: --verify: checks a pack that is there: --job, --anyway has no effect; leave it out",
         ),
+        (
+            ["--verify", "x", "--key", "ab"],
+            2,
+            "inv: --key: is no public key: that is 64 hex digits; take it as `inv pack` printed it",
+        ),
         (["--verify", "nowhere"], 2, "inv: nowhere: is no pack: there is no buzzbench-pack.json"),
         (["--out", "{jobs}", *SAID], 2, "inv: {jobs}: is there already, and no pack; give another --out"),
         (
@@ -55,7 +60,8 @@ def test_a_pack_is_made_checked_and_the_commands_printed(tmp_path: Path) -> None
     assert lines[3].startswith("  HARBOR_TELEMETRY=off ")
     assert lines[3].endswith(f"harbor upload {made}/lb-team --public")
     checked = installation.inv("pack", "--verify", str(made), "--key", public)
-    assert checked.stdout == f"{made}: 32 files are as they were packed, signed by {public}, this installation's key\n"
+    whose = "this installation's key, and the one that was asked for"
+    assert checked.stdout == f"{made}: 32 files are as packed, signed by {public}, {whose}\n"
     (made / "lb-team" / "lock.json").write_text("{}")
     harmed = installation.inv("pack", "--verify", str(made))
     assert (harmed.returncode, harmed.stderr) == (1, f"inv: {made}/lb-team/lock.json: is not what was packed\n")
