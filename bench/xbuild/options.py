@@ -46,10 +46,9 @@ def triple_of(arch: str, where: str) -> str:
     >>> triple_of("arm64", "--arch")
     'aarch64-unknown-linux-musl'
     """
-    from bench.docker.architecture import machine
-
-    found = machine(arch.partition("-")[0])
-    if found not in ARCHITECTURES:
+    name = arch.partition("-")[0].lower()
+    found = next((machine for machine, docker in ARCHITECTURES.items() if name in (machine, docker)), None)
+    if found is None:
         known = " or ".join(ARCHITECTURES.values())
         raise InvalidInput.of(
             where, f"no agents can be built for {arch!r}", f"give {known}, or a target triple of theirs"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.docker import architecture, engine
+from bench.docker import engine
 from bench.docker.engine import DockerFailed
 
 type Fake = Callable[[str], None]
@@ -81,25 +81,3 @@ def test_what_is_gone_is_left_out_of_an_inspection(fake: Fake) -> None:
     fake("echo '[]'; echo 'Error: permission denied' >&2; exit 1")
     with pytest.raises(DockerFailed, match="permission denied"):
         engine.inspect("container", ["a"])
-
-
-@pytest.mark.parametrize(
-    ("found", "triple", "problem"),
-    [
-        ("amd64", "x86_64-unknown-linux-musl", None),
-        ("aarch64", "aarch64-unknown-linux-musl", None),
-        (
-            "arm64",
-            "x86_64-unknown-linux-musl",
-            "task:1: it is for aarch64, and the agents were built for x86_64; give --arch arm64 to inv xbuild",
-        ),
-        (
-            "s390x",
-            "aarch64-unknown-linux-musl",
-            "task:1: it is for s390x, and the agents were built for aarch64; no agents can be built for it",
-        ),
-    ],
-)
-def test_programs_of_another_architecture_are_refused(found: str, triple: str, problem: str | None) -> None:
-    said = architecture.mismatch("task:1", found, triple)
-    assert (said and str(said)) == problem

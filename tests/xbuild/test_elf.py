@@ -13,8 +13,6 @@ import pytest
 from bench.xbuild import elf
 from bench.xbuild.elf import NotElf
 
-MACHINE = {"x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
-
 
 def program(
     *,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import os
+import platform
 import shlex
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from bench.harness.buzz import kit
 from tests.pipeline import wait_until
+from tests.xbuild.test_elf import program
 
 READY = "echo 'INFO subscribed to channel c-1'\n"
 
@@ -91,6 +93,17 @@ def test_an_agent_that_ends_at_once_is_named_with_its_last_words(team: Team) -> 
     team.make(f'if [ $NAME = worker-1 ]; then echo "no such key" >&2; exit 1; fi\n{READY} sleep 1000')
     done = team.run("start.sh")
     assert (done.returncode, done.stdout) == (1, "ready orch\nfailed worker-1 it ended: no such key\n")
+
+
+def test_programs_of_another_architecture_are_told_as_such(team: Team) -> None:
+    """Case 42: an image may be of another machine than the engine, so that only running them tells."""
+    team.make(READY, agents=("orch",))
+    foreign = 183 if platform.machine() == "x86_64" else 62
+    (team.home / "bin" / "buzz-acp").write_bytes(program(machine=foreign, kind=2))
+    done = team.run("start.sh")
+    assert done.returncode == 1
+    assert done.stdout.startswith("failed orch it ended: ")
+    assert done.stdout.endswith("/bin/buzz-acp: cannot execute binary file: Exec format error\n")
 
 
 def test_an_agent_that_never_listens_is_named_in_time(team: Team) -> None:

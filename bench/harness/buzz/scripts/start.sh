@@ -47,7 +47,8 @@ for home in "$dir"/agents/*; do
     mkdir -p "$bzb_logs/$name"
     (
         . "$home/env"
-        exec $setsid "$bzb_bin/buzz-acp"
+        # setsid would run a program of another machine as a shell script; bash, whose place the program takes, says what it is.
+        exec $setsid bash -c '"$0"' "$bzb_bin/buzz-acp"
     ) > "$bzb_logs/$name/buzz-acp.log" 2> "$bzb_logs/$name/buzz-agent.log" < /dev/null &
     echo $! > "$home/pid"
 done
