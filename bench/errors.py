@@ -3,8 +3,7 @@
     BuzzbenchError (1)        something that ran has failed
     ├── InvalidInput (2)      what a person gave is wrong; nothing was started or written
     ├── MachineLacks (3)      the machine lacks something; the message holds the fix
-    ├── BudgetReached (4)     a budget stopped the job
-    ├── WaitRequired (75)     stopped to wait (a rate limit); resume later
+    ├── JobEnded (1, 4, 75)   the job's process ended it early: 4 for its budget, 75 to wait (a rate limit)
     └── Interrupted (128 + n)  stopped by signal n; resumable
 
 Each carries its exit code. `str(error)` is what is printed: one line a problem, each saying what is wrong, where,
@@ -72,16 +71,12 @@ class MachineLacks(Problems):
         return cls([Problem(where, what, fix, lacks=True)])
 
 
-class BudgetReached(BuzzbenchError):
-    """A budget of the job stopped it."""
+class JobEnded(BuzzbenchError):
+    """The job's process ended it early, and said with which exit code: `bench.trial.stops`, or that of what failed."""
 
-    exit_code = 4
-
-
-class WaitRequired(BuzzbenchError):
-    """The job stopped to wait for an upstream; resume it later."""
-
-    exit_code = 75
+    def __init__(self, what: str, exit_code: int) -> None:
+        super().__init__(what)
+        self.exit_code = exit_code
 
 
 class Interrupted(BuzzbenchError):

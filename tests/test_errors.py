@@ -7,20 +7,24 @@ import signal
 import pytest
 
 from bench.errors import (
-    BudgetReached,
     BuzzbenchError,
     Interrupted,
     InvalidInput,
+    JobEnded,
     MachineLacks,
     Problem,
-    WaitRequired,
     raise_problems,
 )
+from bench.trial.stops import EXIT_CODES
 
 
 def test_exit_codes_are_those_of_the_design() -> None:
-    classes = (BuzzbenchError, InvalidInput, MachineLacks, BudgetReached, WaitRequired)
-    assert [c.exit_code for c in classes] == [1, 2, 3, 4, 75]
+    assert [c.exit_code for c in (BuzzbenchError, InvalidInput, MachineLacks)] == [1, 2, 3]
+    assert {kind: JobEnded("", code).exit_code for kind, code in EXIT_CODES.items()} == {
+        "stopped": 1,
+        "budget": 4,
+        "waiting": 75,
+    }
     assert Interrupted(signal.SIGINT, "").exit_code == 130
     assert Interrupted(signal.SIGTERM, "").exit_code == 143
 

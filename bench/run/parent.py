@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from bench import archive, records
 from bench.docker import leftovers, starts
-from bench.errors import BuzzbenchError, Interrupted, InvalidInput
+from bench.errors import BuzzbenchError, Interrupted, InvalidInput, JobEnded
 from bench.faults import shown
 from bench.files import write_atomically
 from bench.planrecord import describe, renew
@@ -187,9 +187,8 @@ def _run_child(
         )
         return Interrupted(received[0], f"stopped by {name}; go on with `inv bench --resume {job}`")
     if last.get("event") in ("failed", "stopped"):
-        error = BuzzbenchError(last["message"] if "message" in last else f"stopped: {last['reason']}")
-        error.exit_code = last["exit_code"]
-        return error
+        what = last["message"] if "message" in last else f"stopped: {last['reason']}"
+        return JobEnded(what, last["exit_code"])
     if last.get("event") != "done":
         return BuzzbenchError(f"Harbor's process ended with {code} before the job was done", fix=f"see {log}")
     return None
