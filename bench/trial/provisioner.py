@@ -29,10 +29,8 @@ class Provisioner:
     relay_ws_url: str
     owner_secret_key: str = field(repr=False)
     user_secret_key: str = field(repr=False)
-    database_url: str = field(repr=False)
     gateway_url: str
     gateway_control: str
-    archive_on_teardown: bool = False
     agent_programs: str = ""
     """The directory of real agents' programs on this host."""
     doors: str = ""
@@ -71,7 +69,6 @@ def write_provisioner(
         relay_ws_url=address.relay_url,
         owner_secret_key=state.owner.secret,
         user_secret_key=state.user.secret,
-        database_url=address.dsn,
         gateway_url=address.gateway_url,
         gateway_control=address.gateway_control,
         agent_programs=str(xbuild.programs_directory(found)),
