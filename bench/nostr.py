@@ -155,11 +155,3 @@ def tag_value(event: Mapping[str, Any], name: str) -> str | None:
 def tag_values(event: Mapping[str, Any], name: str) -> list[str]:
     """The first values of all the event's tags of that name, in order."""
     return [t[1] for t in event["tags"] if len(t) > 1 and t[0] == name]
-
-
-def public_from(text: str) -> str:
-    """The public key, in hex, that `text` holds as hex or `npub1…`. Raises BadKey."""
-    try:
-        return str(nostr_sdk.PublicKey.parse(text.strip()).to_hex())
-    except nostr_sdk.NostrSdkError:
-        raise BadKey("neither npub1… nor 64 hex digits of a public key") from None

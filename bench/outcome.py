@@ -206,13 +206,7 @@ def _unique(labels: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(labels))
 
 
-def facts_from(
-    result: Any,
-    *,
-    checks: Any = None,
-    host_checks: Mapping[str, bool] | None = None,
-    verifier_tail: str = "",
-) -> Facts:
+def facts_from(result: Any, *, checks: Any = None) -> Facts:
     """Facts from a trial's parsed result.json and checks.json. What is missing or of another shape counts as absent.
 
     `result` may be one step's of a trial, too, which has the same fields (`bench/stepoutcomes.py`).
@@ -230,10 +224,8 @@ def facts_from(
         labels=_labels(told),
         agents_had_control=_had_control(result, told),
         cancelled=exception_type == "CancelledError",
-        host_checks=host_checks,
         verifier_checks=_checks(dig(checks, "evidence")),
         file_checks=_checks(dig(checks, "files")),
-        verifier_tail=verifier_tail,
     )
 
 

@@ -4,7 +4,7 @@ A rate is micro-dollars per million tokens, so that a manifest's `0.3` (USD per 
 Tokens come in four classes that share none: fresh input, cache read, cache write, output. Of the cache writes, those
 that stay for an hour may have a rate of their own.
 
-    >>> price = price_of_usd(input="3", cache_read="0.3", cache_write="3.75", output="15")
+    >>> price = Price(input=3_000_000, cache_read=300_000, cache_write=3_750_000, output=15_000_000)
     >>> cost_usd_micros(price, Tokens(input=86, cache_read=1920, cache_write=0, output=300))
     5334
 
@@ -94,22 +94,6 @@ class Tokens:
 FREE = Price(0, 0, 0, 0)
 UNKNOWN = Tokens(None, None, None, None)
 NONE_USED = Tokens(0, 0, 0, 0)
-
-
-def price_of_usd(
-    *,
-    input: Decimal | int | str,  # noqa: A002  (the class of tokens, as everywhere)
-    cache_read: Decimal | int | str,
-    cache_write: Decimal | int | str,
-    output: Decimal | int | str,
-) -> Price:
-    """A model's rates from USD per million tokens. Raises ValueError as `rate_usd_micros` does."""
-    return Price(
-        input=rate_usd_micros(input),
-        cache_read=rate_usd_micros(cache_read),
-        cache_write=rate_usd_micros(cache_write),
-        output=rate_usd_micros(output),
-    )
 
 
 def rate_usd_micros(usd_per_million: Decimal | int | str) -> int:

@@ -17,7 +17,6 @@ from bench.nostr import (
     Key,
     attested_owner,
     event_id,
-    public_from,
     tag_value,
     tag_values,
     verified,
@@ -140,7 +139,6 @@ def test_a_request_is_authorized_by_a_sound_event_of_nip_98_that_is_never_the_sa
 def test_the_nip_19_forms_of_a_key() -> None:
     key = Key(SECRET)
     assert (key.nsec, key.npub) == (NSEC, NPUB)
-    assert public_from(NPUB) == public_from(PUBLIC) == PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -172,11 +170,6 @@ def test_a_key_that_cannot_be_read_gets_one_line_without_the_secret(text: str, r
     assert str(caught.value) == reason
     assert text[5:] not in str(caught.value) or not text
     assert "\n" not in str(caught.value)
-
-
-def test_a_public_key_that_cannot_be_read_is_refused() -> None:
-    with pytest.raises(BadKey, match=r"neither npub1… nor 64 hex digits of a public key"):
-        public_from("npub1nonsense")
 
 
 def test_no_key_shows_its_secret() -> None:

@@ -192,9 +192,7 @@ RESULT: dict[str, Any] = {
 
 
 def test_facts_are_read_from_a_trials_result() -> None:
-    facts = facts_from(
-        RESULT, checks={"evidence": {"a": True}, "files": {"f": False}}, host_checks={"a": True}, verifier_tail="x"
-    )
+    facts = facts_from(RESULT, checks={"evidence": {"a": True}, "files": {"f": False}})
     assert facts == Facts(
         exception_type="AgentTimeoutError",
         exception_message="too late",
@@ -202,10 +200,8 @@ def test_facts_are_read_from_a_trials_result() -> None:
         fault=Fault("budget", "over"),
         labels=("relay_restarted",),
         agents_had_control=True,
-        host_checks={"a": True},
         verifier_checks={"a": True},
         file_checks={"f": False},
-        verifier_tail="x",
     )
 
 

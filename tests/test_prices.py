@@ -21,7 +21,6 @@ from bench.prices import (
     bound_usd_micros,
     cost_usd_micros,
     hour_writes,
-    price_of_usd,
     rate_usd_micros,
     rates_at,
     sheet_sha256,
@@ -78,7 +77,7 @@ def test_a_cost_is_rounded_half_up_once_for_the_call() -> None:
 
 
 def test_an_unknown_class_makes_the_cost_unknown_not_zero() -> None:
-    price = price_of_usd(input="3", cache_read="0.3", cache_write="3.75", output="15")
+    price = Price(3_000_000, 300_000, 3_750_000, 15_000_000)
     assert cost_usd_micros(price, UNKNOWN) is None
     assert cost_usd_micros(price, Tokens(1, 1, 1, None)) is None
     assert Tokens(1, None, 1, 1).total is None

@@ -156,15 +156,6 @@ def _checked(document: Document) -> Script:
     return script
 
 
-def problems(text: str, where: str) -> tuple[Problem, ...]:
-    """Every fault of the script in a YAML text, none if it is good."""
-    try:
-        load_script(text, where)
-    except InvalidInput as error:
-        return error.problems
-    return ()
-
-
 def _faults(script: Script, document: Document) -> Iterator[Problem]:
     """What the fields alone don't show: names told twice, results that nothing brings, unknown placeholders."""
     for role, steps in script.root.items():

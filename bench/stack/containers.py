@@ -11,6 +11,9 @@ from typing import Any
 from bench.docker import marks
 from bench.docker.engine import docker, inspect
 
+LAST_LINES = 10
+"""Of a service that failed, so many are shown."""
+
 
 @dataclass(frozen=True)
 class Container:
@@ -51,13 +54,13 @@ class Container:
         started = datetime.fromisoformat(self.started_at)
         return max(0.0, round((datetime.now(UTC) - started).total_seconds(), 2))
 
-    def last_lines(self, count: int = 10) -> str:
+    def last_lines(self) -> str:
         """The last that it said, indented."""
-        command = ["docker", "logs", "--tail", str(count), self.id]
+        command = ["docker", "logs", "--tail", str(LAST_LINES), self.id]
         said = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
         )
-        return "\n".join(f"  {line}" for line in said.stdout.strip().splitlines()[-count:])
+        return "\n".join(f"  {line}" for line in said.stdout.strip().splitlines()[-LAST_LINES:])
 
 
 def containers(project: str) -> dict[str, Container]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,11 @@ def outcome_of(job_dir: Path, trial: str) -> Any:
     directory = job_dir / trial
     evidence = json.loads((directory / "buzzbench-evidence.json").read_text())
     checks = directory / "verifier" / "checks.json"
-    return classify(
-        facts_from(
-            json.loads((directory / "result.json").read_text()),
-            checks=json.loads(checks.read_text()) if checks.exists() else None,
-            host_checks=host_checks(TASK / JUDGE, evidence, own_tasks=TASK),
-        )
+    facts = facts_from(
+        json.loads((directory / "result.json").read_text()),
+        checks=json.loads(checks.read_text()) if checks.exists() else None,
     )
+    return classify(replace(facts, host_checks=host_checks(TASK / JUDGE, evidence, own_tasks=TASK)))
 
 
 async def test_a_good_script_passes_and_harbor_has_its_tokens_and_files(run: Any) -> None:
