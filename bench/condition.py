@@ -123,6 +123,11 @@ class Condition:
         return tuple(sorted({agent.harness for agent in self.agents}))
 
     @property
+    def is_real(self) -> bool:
+        """Whether Buzz's own processes take part, which run in the task's environment."""
+        return not REAL_HARNESSES.isdisjoint(self.harnesses)
+
+    @property
     def endpoints(self) -> tuple[str, ...]:
         """The names of the endpoints that the roster uses, in its order, or the soloist."""
         if self.soloist:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from bench.condition import REAL_HARNESSES, RUNNABLE_HARNESSES, Condition
+from bench.condition import RUNNABLE_HARNESSES, Condition
 from bench.dataset import Task
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, Problem
@@ -136,7 +136,7 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
     names = {name for agent in condition.agents for name in (agent.member, agent.name)}
     lead = condition.orchestrator
     # Real agents are offered tools of their own.
-    tools = {tool.name for tool in (*ALL, DONE)} if REAL_HARNESSES.isdisjoint(condition.harnesses) else None
+    tools = {tool.name for tool in (*ALL, DONE)} if not condition.is_real else None
     known = Known({USER, *(agent.name for agent in condition.agents)}, tools)
     missing = []
     for task in tasks:
@@ -195,7 +195,7 @@ def real_agent_problems(
     if len(condition.harnesses) > 1:
         what = f"mixes agents of harness {_listed(condition.harnesses)}"
         yield Problem(condition.name, what, "give all members one: another harness is another condition")
-    if REAL_HARNESSES.isdisjoint(condition.harnesses):
+    if not condition.is_real:
         return
     if environment == "sandbox" and not modelless:
         what = "its agents would need a network there, which the sandbox gives no real model"
@@ -307,7 +307,7 @@ def machine_problems(
         without_engine = engine.problem(purposes[0][0], environ, instead=instead)
     if without_engine:
         yield without_engine
-    if condition and not REAL_HARNESSES.isdisjoint(condition.harnesses):
+    if condition and condition.is_real:
         from bench import xbuild
 
         yield from xbuild.problems(environ, has_engine=not without_engine, forwarder=environment != "sandbox")

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.settings import ROOT
+from bench.settings import ENVIRONMENT, ROOT
 
 DATASET = ROOT / "buzz-dataset"
+IMAGES = {"buzz_image", "postgres_image", "redis_image", "minio_image", "mc_image"}
+"""Settings of who runs the tests that hold for the tests, too: stand-ins for what can't be pulled. No other does."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k != "PYTHONDONTWRITEBYTECODE"}
+        left_out = {"PYTHONDONTWRITEBYTECODE", *(ENVIRONMENT[name] for name in ENVIRONMENT if name not in IMAGES)}
+        kept = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k not in left_out}
         return kept | {
             "BUZZBENCH_STATE_DIR": str(self.state_dir),
             "BUZZBENCH_JOBS_DIR": str(self.jobs_dir),

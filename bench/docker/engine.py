@@ -23,6 +23,10 @@ ANSWER_S = 20.0
 OLDEST_COMPOSE = (2, 20)
 """The first whose `up --wait` counts a one-shot service that ended well as done."""
 
+QUICK = {"GOGC": "400"}
+"""For the `docker` command, a Go program that lives for a tenth of a second: at its default the collector of garbage
+takes a sixth of the CPU of a `docker compose exec` (62 ms, 52 with this, 48 without any; 2 cores, Docker 28.2)."""
+
 GONE = re.compile(r"no such \w+|not found", re.I)
 """What the engine says of an object that is not there."""
 
@@ -75,7 +79,7 @@ def _run(
     try:
         return subprocess.run(
             ["docker", *arguments],
-            env={**os.environ, **(environment or {})},
+            env={**QUICK, **os.environ, **(environment or {})},
             cwd="/",  # where there is no Compose file that it could pick up
             stdin=subprocess.DEVNULL,
             capture_output=True,

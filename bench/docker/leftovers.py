@@ -49,13 +49,18 @@ class Leftover:
 
 def find(state_dir: Path) -> list[Leftover]:
     """The left-overs of this installation, by name. Changes nothing. Raises DockerFailed."""
-    things = _things()
+    things = _listed("containers", "networks")
     owners: dict[str, list[Owner | None]] = defaultdict(list)
     for thing in (*things["containers"], *things["networks"]):
         if thing.state == state_label(state_dir):
             owners[thing.project].append(Owner.parse(thing.process))
-    gone = {project for project, found in owners.items() if all(owner and owner.is_gone for owner in found)}
+    gone = {project for project, known in owners.items() if all(owner and owner.is_gone for owner in known)}
     prefixes = tuple(f"{project_name(trial)}__" for trial in _dead_trials(state_dir))
+    if not (gone or prefixes):
+        return []
+    things |= _listed("volumes", "images")
+    known = {thing.project for kind in ("containers", "networks", "volumes") for thing in things[kind]}
+    things["images"] = [replace(image, project=_project_of(image, known)) for image in things["images"]]
     projects = {thing.project for kind in things.values() for thing in kind}
     return [
         Leftover(name, **{kind: tuple(t.name for t in found if t.project == name) for kind, found in things.items()})
@@ -105,8 +110,11 @@ class _Thing:
     process: str = ""
 
 
-def _things() -> dict[str, list[_Thing]]:
-    """Everything in the engine that belongs to a Compose project, by its kind."""
+def _listed(*kinds: str) -> dict[str, list[_Thing]]:
+    """Everything of these kinds in the engine that belongs to a Compose project, by its kind.
+
+    Of images, the one kind whose listing tells no labels, the project is the whole name.
+    """
     labels = "\t".join(f'{{{{.Label "{label}"}}}}' for label in (PROJECT, STATE, PROCESS))
     listings = {
         "containers": ("container", "ls", "--all", "--no-trunc", "--format", f"{{{{.ID}}}}\t{labels}"),
@@ -114,16 +122,16 @@ def _things() -> dict[str, list[_Thing]]:
         "volumes": ("volume", "ls", "--format", f"{{{{.Name}}}}\t{labels}"),
         "images": ("image", "ls", "--format", "{{.Repository}}:{{.Tag}}\t{{.Repository}}"),
     }
-    with ThreadPoolExecutor(len(listings)) as pool:
-        said = pool.map(lambda listing: docker(*listing, "--filter", f"label={PROJECT}"), listings.values())
-    texts = zip(listings, said, strict=True)
-    found = {kind: [_Thing(*line.split("\t")) for line in text.splitlines()] for kind, text in texts}
-    known = {thing.project for things in found.values() for thing in things}
-    return {**found, "images": [replace(image, project=_project_of(image, known)) for image in found["images"]]}
+    with ThreadPoolExecutor(len(kinds)) as pool:
+        texts = pool.map(lambda kind: docker(*listings[kind], "--filter", f"label={PROJECT}"), kinds)
+        return {
+            kind: [_Thing(*line.split("\t")) for line in text.splitlines()]
+            for kind, text in zip(kinds, texts, strict=True)
+        }
 
 
 def _project_of(image: _Thing, known: Collection[str]) -> str:
-    """An image is called after its project and service: of a listing it is the one kind that tells no labels."""
+    """An image is called after its project and service."""
     repository = image.project
     return next((name for name in known if repository.startswith(f"{name}-")), repository.rpartition("-")[0])
 

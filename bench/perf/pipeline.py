@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,14 +67,17 @@ class Bench:
     def inv(self, *arguments: str) -> None:
         self._run([str(ROOT / "inv"), *arguments])
 
-    def rehearse(self, path: Path, *arguments: str) -> Run:
-        """A rehearsal, timed from the command's start to its end. Raises BuzzbenchError unless every trial passed."""
+    def rehearse(self, path: Path, *arguments: str, watch: Callable[[int], object] | None = None) -> Run:
+        """A rehearsal, timed from the command's start to its end. Raises BuzzbenchError unless every trial passed.
+
+        `watch` is called with the command's pid, again and again until it ends.
+        """
         self._jobs += 1
         name = f"perf-{self._jobs}"
         began = time.time()
         clock = time.perf_counter()
         cpu_s, rss = self._run(
-            [str(ROOT / "inv"), "bench", "--path", str(path), "--rehearsal", "--job-name", name, *arguments]
+            [str(ROOT / "inv"), "bench", "--path", str(path), "--rehearsal", "--job-name", name, *arguments], watch
         )
         run = Run(time.perf_counter() - clock, cpu_s, rss, began, self._home / "jobs" / name)
         job = records.read_job(run.directory)
@@ -81,11 +85,12 @@ class Bench:
             raise BuzzbenchError(f"not every trial passed: {job.counts}, {job.missing} missing", where=name)
         return run
 
-    def _run(self, command: list[str]) -> tuple[float, int]:
+    def _run(self, command: list[str], watch: Callable[[int], object] | None = None) -> tuple[float, int]:
         """(CPU seconds of the command's tree, bytes of its largest process). Raises BuzzbenchError where it fails."""
         with tempfile.TemporaryFile() as said:
             process = subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=said, stderr=said)
-            _, status, usage = os.wait4(process.pid, 0)
+            with _watched(process.pid, watch):
+                _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode:
                 said.seek(0)
@@ -93,6 +98,26 @@ class Bench:
                     f"ended with {process.returncode}:\n{said.read().decode(errors='replace')}", where=command[1]
                 )
         return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@contextmanager
+def _watched(pid: int, watch: Callable[[int], object] | None) -> Iterator[None]:
+    if watch is None:
+        yield
+        return
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(1.0):
+            watch(pid)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import subprocess
@@ -31,6 +32,21 @@ def timed(command: Sequence[str], environment: Mapping[str, str] | None = None) 
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+
+
+def tree_cpu_s(*pids: int) -> float:
+    """CPU seconds of processes and all that they have started, with what those took that have ended."""
+    import psutil
+
+    seconds = 0.0
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            top = psutil.Process(pid)
+            for process in (top, *top.children(recursive=True)):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    times = process.cpu_times()
+                    seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def oracle(task: Path, home: Path, name: str) -> tuple[list[str], dict[str, str]]:

@@ -20,7 +20,6 @@ from harbor.environments.base import BaseEnvironment, HealthcheckError
 from harbor.models.agent.context import AgentContext
 
 from bench import __version__, settings
-from bench.condition import REAL_HARNESSES
 from bench.docker import marks
 from bench.errors import InvalidInput
 from bench.harness import taskskills
@@ -87,7 +86,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         for endpoint in terms.team_endpoints(terms.condition()).values():
             api_key(endpoint)
         provisioner.check_stack()
-        if not REAL_HARNESSES.isdisjoint(terms.condition().harnesses):
+        if terms.condition().is_real:
             # What is mounted has to be there before the first container starts.
             make_door_dir(settings.load().state_dir)
         if provisioner.given_run_dir() is None:
@@ -100,7 +99,7 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         """Bring in what real agents run; those on the host need nothing. Raises HealthcheckError."""
         bound_stop(environment)
         try:
-            if not REAL_HARNESSES.isdisjoint(self._terms.condition().harnesses):
+            if self._terms.condition().is_real:
                 self._programs = await self._install(environment)
         except Exception as error:
             raise HealthcheckError(of_error(error).message) from error
@@ -150,8 +149,9 @@ class TeamAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         """The trial's play, before its first act. Raises what stands in its way."""
         script = _script(task_dir, self._terms.rehearsal) if self._terms.rehearsal else None
         task = Task(taskfile.name(task_dir), script, _answers(task_dir))
-        with timings.step("environment"):
-            await check_usable(environment)
+        if not self._terms.condition().is_real:
+            with timings.step("environment"):
+                await check_usable(environment)
         with timings.step("session"):
             session = await sessions.of(self.logs_dir.parent.parent, self._terms)
         watched, has_steps = Watched(environment), bool(steps.of_task(taskfile.definition(task_dir)))

@@ -23,6 +23,7 @@ from bench.trial.calls import Call, Calls
 from bench.trial.caps import Caps
 from bench.trial.deadline import Deadline
 from bench.trial.ends import End, fault
+from bench.trial.environments import check_usable
 from bench.trial.meter import Meter
 from bench.trial.provision import Room
 from bench.trial.realkit import crew_in
@@ -76,7 +77,17 @@ class RealTeam:
         room.on_sign = self._heard
 
     async def start(self) -> None:
-        """Start everybody. Raises AgentsNotReady, and what the environment raises."""
+        """Start everybody. Raises AgentsNotReady, and what the environment raises.
+
+        Where that fails, whether work can be done in the environment at all: asked before, that costs a process.
+        """
+        try:
+            await self._start()
+        except Exception:
+            await check_usable(self._stage.environment)
+            raise
+
+    async def _start(self) -> None:
         with self._timings.step("bring"):
             await self._bringing
         with self._timings.step("launch"):

@@ -152,6 +152,25 @@ def test_a_team_works_in_a_container_that_has_no_network(
     assert [*door_dir(shared.state_dir).iterdir()] == []
 
 
+def test_what_a_container_lacks_is_not_the_failure_of_real_agents(
+    shared: DockerInstallation, task_image: str, programs: Path, tmp_path: Path
+) -> None:
+    """They are asked for only when the agents don't start: the same cause is named as for those on the host."""
+    dockerfile = f"FROM {task_image}\nWORKDIR /app\n"
+    read_only = "services:\n  main:\n    read_only: true\n"
+    tasks.write(tmp_path / "tasks", "no-bash", dockerfile=f"{dockerfile}RUN rm /usr/bin/bash\n", script=ALONE)
+    tasks.write(tmp_path / "tasks", "read-only", dockerfile=dockerfile, compose=read_only, script=ALONE)
+    code, job, said = shared.rehearse_in_docker(
+        *("--manifest", str(TEAM), "-k", "1"), path=tmp_path / "tasks", BUZZBENCH_AGENT_PROGRAMS=str(programs)
+    )
+    assert code == 1, said
+    reasons = {trial["task"].removeprefix("faults/"): trial["reason"] for trial in job["trials"]}
+    unusable = "environment_unusable: no work can be done in it"
+    assert {name: reason[: len(unusable)] for name, reason in reasons.items()} == dict.fromkeys(reasons, unusable)
+    assert '"bash": executable file not found' in reasons["no-bash"]
+    assert "Read-only file system" in reasons["read-only"]
+
+
 def test_a_build_that_fails_costs_no_data(shared: DockerInstallation, tmp_path: Path) -> None:
     """`--fresh` drops them once the agents' programs are there."""
     assert shared.inv("up").returncode == 0
