@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from bench import records
+from bench import costs, records
 from bench.trial import journal
 from tests.agreement import assert_whole, scored
 from tests.pipeline import DATASET, Installation, new_installation, remove, stop, wait_until
@@ -111,6 +113,42 @@ def test_a_kill_of_the_run_loses_nothing(
     assert_whole(installed, directory, before)
     assert job["counts"] == {"passed": 8, "failed": 0, "unscored": 0}
     assert f"job {name}" not in installed.inv("status").stdout
+
+
+@pytest.fixture(scope="module")
+def slow(installed: Installation) -> Path:
+    """The task with a lead whose model thinks for some seconds once both workers have reported."""
+    task = installed.home / "slow"
+    shutil.copytree(TASK, task)
+    script = task / "rehearsal" / "good.yaml"
+    script.write_text(script.read_text().replace("- name: merge", "- name: merge\n    think_s: [6, 6]"))
+    return task
+
+
+@pytest.mark.parametrize("kill", [kill_parent, kill_child, kill_both])
+def test_a_resume_right_after_a_kill_finds_no_lease_and_no_child_in_its_way(
+    installed: Installation, slow: Path, kill: Callable[[subprocess.Popen[str]], None]
+) -> None:
+    name = f"at-once-{kill.__name__}"
+    running = installed.start("bench", "-p", str(slow), "--rehearsal", "-k", "1", "--job-name", name)
+    directory = installed.jobs_dir / name
+    wait_until(lambda: running.poll() is not None or _workers_have_reported(directory))
+    assert running.poll() is None, running.communicate()[1]
+    kill(running)
+    _, job = resume(installed, name)
+    running.communicate()
+    assert job["counts"] == {"passed": 1, "failed": 0, "unscored": 0}
+    assert_whole(installed, directory, {})
+    (replaced,) = job["replaced"]
+    booked = [r for r in costs.calls_of(directory / records.RECEIPTS, []) if r["trial"] == replaced["trial"]]
+    assert replaced["calls"] == len(booked) >= 5
+    assert all(r["charged_tokens"] > 0 for r in booked), "at its use, or at its bound"
+
+
+def _workers_have_reported(directory: Path) -> bool:
+    receipts = costs.calls_of(directory / records.RECEIPTS, []) if (directory / records.RECEIPTS).exists() else []
+    calls = Counter(receipt["agent"] for receipt in receipts)
+    return min(calls["worker-1"], calls["worker-2"]) >= 2
 
 
 # A trial waits 20 seconds for a relay: those are for `inv stress`.

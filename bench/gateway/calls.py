@@ -92,16 +92,16 @@ async def _attempt(
         call.take = principal.tape.asked(request.body)
     attempt.sent_at = time.monotonic()
     if principal.player is not None:
-        ended = await attempts.play(principal.player, call.wire, request)
+        sending = attempts.play(principal.player, call.wire, request)
     else:
         booking.open_(call, request, reservation)
         attempt.step = principal.backoff.step
         sending = attempts.send(attempt, client, principal.endpoint, call.wire, request, outgoing, sink, take=call.take)
-        try:
-            ended = await under_way.attempt(sending)
-        except Cut:
-            ended = attempts.cut(attempt)
-        attempt.again = _met(principal, attempt, ended) and not sink.has_begun
+    try:
+        ended = await under_way.attempt(sending)
+    except Cut:
+        ended = attempts.cut(attempt)
+    attempt.again = _met(principal, attempt, ended) and not sink.has_begun
     booking.settle(call, request, reservation, ended)
     return ended
 

@@ -75,6 +75,10 @@ class _Connection:
         except (OSError, ValueError) as error:
             log.warning("control connection broke: %s", error)
         finally:
+            # What was still asked for dies with the lease; a job that were registered now would never end.
+            for task in self._working:
+                task.cancel()
+            await asyncio.gather(*self._working, return_exceptions=True)
             if self._job is not None:
                 log.info("lease of job %s ended", self._job.registration.job)
                 await self._registry.end(self._job)
@@ -101,7 +105,9 @@ class _Connection:
                 if self._job is not None:
                     raise NotAllowed(f"this lease has job {self._job.registration.job} already")
                 registration = _adapter(Registration).validate_python(fields)
-                self._job = self._registry.register(registration, self._notify, await _replayed(registration))
+                replayed = await _replayed(registration)
+                await self._registry.ended(registration.job)
+                self._job = self._registry.register(registration, self._notify, replayed)
                 log.info("job %s registered", self._job.registration.job)
                 return {}
             case "issue":

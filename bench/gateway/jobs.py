@@ -321,13 +321,22 @@ class Registry:
             job.ending = asyncio.create_task(self._end(job), name=f"end of {job.registration.job}")
         await asyncio.shield(job.ending)
 
+    async def ended(self, name: str) -> None:
+        """Return when no job of that name is ending: who goes on with one may be quicker than its end."""
+        job = self._jobs.get(name)
+        if job is not None and job.ending is not None:
+            await asyncio.shield(job.ending)
+
     async def _end(self, job: Job) -> None:
         await asyncio.gather(*(principal.end(0) for principal in job.principals))
         self._tokens = {digest: p for digest, p in self._tokens.items() if p.job is not job}
-        del self._jobs[job.registration.job]
-        await job.journal.close()
-        if job.recorder is not None:
-            await asyncio.to_thread(job.recorder.close)
+        try:
+            await job.journal.close()
+            if job.recorder is not None:
+                await asyncio.to_thread(job.recorder.close)
+        finally:
+            # Not sooner: who goes on with the job opens these very files.
+            del self._jobs[job.registration.job]
 
     async def close(self) -> None:
         """End every job."""

@@ -184,13 +184,17 @@ def _note(progress: Progress, shown: Shown) -> Progress:
 
 
 def _take(part: Part, progress: Progress, shown: Shown) -> tuple[Progress, Reply]:
-    """One step, and more only where the turn would end although the next step's message is already here."""
+    """One step, and more only where the turn would end although the next step's message is already here.
+
+    The answer takes as long as all of them.
+    """
     actions: tuple[Action, ...] = ()
     name: str | None = None
+    think_s: tuple[float, float] | None = None
     while True:
         step = _next(part, progress)
         if step is None or (step.on == "message" and not progress.inbox):
-            return progress, Reply(actions or (Say(NOTHING_TO_DO),), name)
+            return progress, Reply(actions or (Say(NOTHING_TO_DO),), name, think_s)
         if step.on == "result":
             _match_results(part, progress, step, shown)
             rest = progress.inbox
@@ -198,12 +202,15 @@ def _take(part: Part, progress: Progress, shown: Shown) -> tuple[Progress, Reply
             met, rest = _match_messages(part, progress, step)
             if len(met) < len(step.expect):
                 waiting = replace(progress, met=met, inbox=())
-                return waiting, Reply((*actions, Say(WAITING)), name)
+                return waiting, Reply((*actions, Say(WAITING)), name, think_s)
         actions += tuple(_action(part, progress, step, item) for item in step.do)
         name = step.name
+        if step.think_s is not None:
+            least_s, most_s = think_s or (0.0, 0.0)
+            think_s = least_s + step.think_s[0], most_s + step.think_s[1]
         progress = replace(progress, step=progress.step + 1, met=frozenset(), inbox=rest)
         if step.calls_tools:
-            return progress, Reply(actions, name, None if step.think_s is None else (step.think_s[0], step.think_s[1]))
+            return progress, Reply(actions, name, think_s)
 
 
 def _next(part: Part, progress: Progress) -> Step | None:

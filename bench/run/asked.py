@@ -50,7 +50,7 @@ def planned(**arguments: Any) -> Plan:
         plan = make(options)
         faults = Faults()
         for job in plan.jobs:
-            faults.catch(partial(_look, plan, job))
+            faults.catch(partial(_look, plan, job, settings))
         raise_problems(faults)
         _planned[key] = plan
     return _planned[key]
@@ -67,14 +67,16 @@ def is_done(plan: Plan) -> bool:
     return all(resume is not None and resume.is_done for resume in found)
 
 
-def _look(plan: Plan, job: JobPlan) -> None:
+def _look(plan: Plan, job: JobPlan, settings: Settings) -> None:
     _existing[job.directory] = None
     if os.path.lexists(job.directory):
         # Reading a job back needs much that a new one doesn't.
+        from bench.run import left
         from bench.run.claim import refuse_claimed
         from bench.run.existing import resume_of
 
         if job.directory.is_dir():
+            left.await_killed(settings, job.directory)
             refuse_claimed(job.directory)
         _existing[job.directory] = resume_of(plan, job)
 

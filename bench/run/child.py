@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from bench import harborcommand
 from bench.errors import BuzzbenchError
+from bench.run.claim import HARD_EXIT_S
 from bench.trial.stops import EXIT_CODES, Kind, Stop
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 """prctl(2)."""
-HARD_EXIT_S = 20.0
-"""After the parent is gone, how long a clean stop may take."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 STOPPING: dict[str, Kind] = {
     "upstream_refused": "stopped",

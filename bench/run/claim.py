@@ -15,6 +15,9 @@ from pathlib import Path
 from bench.errors import InvalidInput
 from bench.faults import shown
 
+HARD_EXIT_S = 20.0
+"""After its parent is gone, how long a child may take for a clean stop: it has the claim until then."""
+
 
 @contextmanager
 def claimed(job_dir: Path) -> Iterator[int]:

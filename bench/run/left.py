@@ -7,6 +7,8 @@ the job's records. One that is still there, of a job that nobody works on, is of
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,22 +17,30 @@ from bench import records
 from bench.costs import usd
 from bench.faults import shown
 from bench.files import write_private
-from bench.run.claim import is_claimed
+from bench.run.claim import HARD_EXIT_S, is_claimed
 from bench.settings import Settings
 from bench.stack import jobs
+from bench.stack.identity import ProcessId, identify, wait_until
 from bench.trial import journal
 
 FILE_NAME = "run.json"
+SLACK_S = 5.0
+"""How much later than its last moment a killed run's child may be seen to have ended."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has begun. `directory` is the job's; it may be `over`, and `booked`: in PostgreSQL, too."""
+    """A run that has begun. `directory` is the job's; it may be `over`, and `booked`: in PostgreSQL, too.
+
+    `pid` and `started` are of its process (bench.stack.identity.ProcessId), the Harbor child's parent.
+    """
 
     job: str
     directory: str
     over: bool = False
     booked: bool = False
+    pid: int = 0
+    started: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,22 @@ class Left:
 
 def begin(run_dir: Path, job_dir: Path) -> None:
     """Write down that a run of this job begins; `run_dir` is `<state_dir>/run/<job>`."""
-    _write(run_dir, Run(run_dir.name, str(job_dir)))
+    me = identify(os.getpid())
+    assert me
+    _write(run_dir, Run(run_dir.name, str(job_dir), pid=me.pid, started=me.started))
+
+
+def await_killed(settings: Settings, job_dir: Path) -> None:
+    """Where the job's last run here was killed, wait for its child, which stops in order and has the claim until then.
+
+    Returns at once where its process lives; and after `HARD_EXIT_S` and a little, whatever became of the child.
+    """
+    run = _read(settings.state_dir / "run" / job_dir.name / FILE_NAME)
+    if run is None or Path(run.directory) != job_dir or ProcessId(run.pid, run.started).alive():
+        return
+    if is_claimed(job_dir):
+        print(f"job {run.job}: its last run was killed and is ending; this one begins after it", file=sys.stderr)
+        wait_until(lambda: not is_claimed(job_dir), HARD_EXIT_S + SLACK_S)
 
 
 def forget(run_dir: Path) -> None:

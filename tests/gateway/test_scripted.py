@@ -209,6 +209,26 @@ def test_the_more_exact_name_wins_and_the_index_is_filled_in() -> None:
     assert reply == Reply((Run("echo part2 > part2.txt"), Post("REPORT part 2", ("orch",), event(7))), "write")
 
 
+def test_an_answer_takes_as_long_as_the_steps_it_is_made_of_also_where_none_calls_a_tool() -> None:
+    steps = load_script(
+        """
+worker:
+  - {name: a, expect: [x], think_s: [1, 2], do: [{say: a}]}
+  - {name: b, expect: [y], do: [{say: b}]}
+  - {name: c, expect: [z], think_s: [3, 5], do: [{run: c}]}
+  - {name: d, think_s: [7, 7], on: result, do: [{say: d}]}
+""",
+        "s",
+    ).steps_for("worker-1", "worker")
+    played = Part("worker-1", "worker", "user", steps)
+    progress, reply = advance(played, Progress(), Shown((block(1, "x") + block(2, "y") + block(3, "z"),), ()))
+    assert isinstance(reply, Reply)
+    assert (texts(reply), ran(reply), reply.think_s) == (["a", "b"], ["c"], (4, 7))
+    _, reply = advance(played, progress, Shown((), ("exit 0",)))
+    assert isinstance(reply, Reply)
+    assert (texts(reply), reply.think_s) == (["d"], (7, 7))
+
+
 def test_a_message_that_came_with_the_awaited_one_is_kept_for_the_next_step() -> None:
     model = Model("worker-1")
     first = model(block(1, "please write part 1") + block(2, "and more"))

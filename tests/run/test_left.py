@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 from bench import projection, records, status
 from bench.outcome import Outcome
 from bench.run import left
-from bench.run.claim import claimed
+from bench.run.claim import claimed, is_claimed
 from bench.settings import Settings
 from bench.stack import jobs
 from bench.trial import journal
@@ -96,6 +99,28 @@ def test_a_killed_run_whose_child_still_ends_is_said_at_once(
     status.status(settings, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert (shown["elsewhere"], [one["job"] for one in shown["left"]]) == ([], ["lb-team"])
+
+
+def test_who_goes_on_waits_for_the_child_of_a_killed_run_and_for_no_run_that_lives(
+    settings: Settings, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with claimed(job):
+        left.await_killed(settings, job)
+        assert capsys.readouterr().err == "", "this process has begun it, and lives"
+    note = settings.state_dir / "run" / "lb-team" / left.FILE_NAME
+    note.write_text(json.dumps({**json.loads(note.read_text()), "started": "long ago"}))
+    left.await_killed(settings, job)
+    assert capsys.readouterr().err == "", "its child has ended, too"
+    with claimed(job) as claim:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(claim,))
+    waiting = threading.Thread(target=left.await_killed, args=(settings, job))
+    waiting.start()
+    while "its last run was killed and is ending" not in capsys.readouterr().err:
+        assert waiting.is_alive()
+    assert is_claimed(job)
+    child.communicate(b"\n")
+    waiting.join()
+    assert not is_claimed(job)
 
 
 def test_what_a_killed_run_left_is_booked_once_and_its_secrets_go(
