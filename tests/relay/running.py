@@ -226,3 +226,16 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_S):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def room(wire: Wire, owner: Key, *members: Key, private: bool = True) -> str:
+    """A new channel of the owner, who speaks on the wire, with these members."""
+    channel, event = create(owner, private=private)
+    assert await wire.publish(event) == [True, ""]
+    for member in members:
+        assert await wire.publish(add(owner, channel, member.public)) == [True, ""]
+    return channel
+
+
+def note(key: Key, channel: str, text: str = "hello", *tags: list[str]) -> Event:
+    return key.sign(9, text, [["h", channel], *tags])
