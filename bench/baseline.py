@@ -18,7 +18,6 @@ from bench.dataset import Task
 from bench.errors import Problem
 from bench.faults import no_effect, shown
 from bench.nearest import did_you_mean
-from bench.outcome import dig
 
 if TYPE_CHECKING:
     from bench.condition import Limits
@@ -190,6 +189,8 @@ def bound_problems(condition: Condition, endpoints: Mapping[str, Endpoint], of_j
 
 
 def _is_bounded(options: Mapping[str, Any], way: tuple[str, ...]) -> bool:
+    from bench.outcome import dig
+
     return bool(way) and dig(options, *way) is not None
 
 

@@ -41,4 +41,7 @@ def no_effect(option: str, why: str, given: Mapping[str, object]) -> Iterator[Pr
 
 def shown(path: Path) -> str:
     """A path for a message: relative where it lies under the current directory."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

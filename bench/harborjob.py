@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench import leaderboard
 from bench.baseline import WAYS
 from bench.extras import RETRIED
-from bench.harness.buzz import kit, programs
+from bench.harness.buzz import fixed
 from bench.sandbox.definition import network_refusal
 from bench.settings import ROOT
 from bench.trial import reach
@@ -124,10 +124,10 @@ def mounts(plan: Plan) -> list[dict[str, Any]]:
         return []
     ways = []
     if directory is not None:
-        names = (*programs.AGENTS, programs.FORWARDER)
-        ways += [{"source": str(directory / name), "target": f"{programs.INSIDE}/{name}"} for name in names]
+        names = (*fixed.AGENTS, fixed.FORWARDER)
+        ways += [{"source": str(directory / name), "target": f"{fixed.PROGRAMS}/{name}"} for name in names]
     if by_sockets(plan):
-        ways.append({"source": str(plan.options.doors), "target": kit.DOORS})
+        ways.append({"source": str(plan.options.doors), "target": fixed.DOORS})
     return [*given, *({"type": "bind", **way, "read_only": True} for way in ways)]
 
 

@@ -7,8 +7,10 @@ project's own tasks in this process, anybody else's in a sandbox without network
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+import stat
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,7 +66,8 @@ def find(task_dir: Path, step: str | None = None) -> Path | None:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST_TEST_BYTES else b""
+        found = path.stat()
+        return path.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_TEST_BYTES else b""
     except OSError:
         return b""
 
@@ -73,20 +76,30 @@ def faults(task_dir: Path, shown: Path, step: str | None = None) -> Iterator[Pro
     """What can be said of a judge, and of what is beside it, without running it; `shown` is the task in messages."""
     judge = find(task_dir, step)
     for path in [judge, *(judge.with_name(name) for name in BESIDE)] if judge else ():
-        where = str(shown / path.relative_to(task_dir))
         source = _read(path)
         if path != judge and not source:
             continue
+        line, what = None, ""
         try:
-            with warnings.catch_warnings(action="ignore"):
-                names = compile(source, where, "exec", dont_inherit=True).co_names
+            if "judge" not in _names(source) and path == judge:
+                what = "has no function judge(evidence)"
         except SyntaxError as error:
-            yield Problem(f"{where}:{error.lineno}" if error.lineno else where, f"not valid Python: {error.msg}")
+            line, what = error.lineno, f"not valid Python: {error.msg}"
         except (ValueError, RecursionError, MemoryError) as error:
-            yield Problem(where, f"not valid Python: {error}")
-        else:
-            if path == judge and "judge" not in names:
-                yield Problem(where, "has no function judge(evidence)")
+            what = f"not valid Python: {error}"
+        if what:
+            where = str(shown / path.relative_to(task_dir))
+            yield Problem(f"{where}:{line}" if line else where, what)
+
+
+@functools.cache
+def _names(source: bytes) -> tuple[str, ...]:
+    """What a module names. Raises what `compile` does.
+
+    Compiled once: what the tasks of a dataset have beside their judges is mostly one text.
+    """
+    with warnings.catch_warnings(action="ignore"):
+        return compile(source, "judge", "exec", dont_inherit=True).co_names
 
 
 def is_own(path: Path, own_tasks: Path) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from bench.baseline import MODELLESS
 from bench.extras import MULTIPLIERS
-from bench.harness.buzz.programs import PLACE
+from bench.harness.buzz.fixed import PLACE
 from bench.settings import ROOT
 
 type Standing = Literal["eligible", "not eligible", "unknown"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench import yamlfile
 from bench.errors import Problem
-from bench.harness.buzz.environ import IDLE_TIMEOUT_S
+from bench.harness.buzz.fixed import IDLE_TIMEOUT_S
 from bench.prices import TOKENS_PER_RATE, USD_MICROS, rate_usd_micros
 
 CAPS = ("max_cost_usd", "max_tokens", "max_input_tokens", "max_output_tokens", "max_calls")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,24 +77,29 @@ def fault(value: Any) -> str | None:
     """
     level = [value]
     for _ in range(MOST_DEPTH + 1):
-        if any(isinstance(part, str) and HALF.search(part) for part in level):
-            return NO_CHARACTER
-        if any(is_too_long(part) for part in level):
-            return TOO_LONG_A_NUMBER
-        level = [part for outer in level for part in _parts(outer)]
-        if not level:
+        below: list[Any] = []
+        for part in level:
+            if isinstance(part, str):
+                if has_half(part):
+                    return NO_CHARACTER
+            elif isinstance(part, dict):
+                below += part
+                below += part.values()
+            elif isinstance(part, list):
+                below += part
+            elif is_too_long(part):
+                return TOO_LONG_A_NUMBER
+        if not below:
             return None
+        level = below
     return TOO_DEEP
+
+
+def has_half(text: str) -> bool:
+    """Whether it holds half a character."""
+    return not text.isascii() and HALF.search(text) is not None
 
 
 def is_too_long(value: Any) -> bool:
     """Whether it is a number that nobody can mean."""
     return isinstance(value, int) and abs(value) >= 10**MOST_DIGITS
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        yield from value
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value

@@ -59,6 +59,7 @@ def _lines(text: str) -> dict[Field, int]:
     table: Field = ()
     last: dict[Field, int] = {}
     within = ""  # the quotes of a text that goes over several lines
+    quotes = [mark for mark in ('"""', "'''") if mark in text]
     for number, line in enumerate(text.splitlines(), 1):
         if within:
             within = "" if within in line else within
@@ -71,7 +72,7 @@ def _lines(text: str) -> dict[Field, int]:
             lines.setdefault(table, number)
         elif found := _KEY.match(line):
             lines.setdefault((*table, *_parts(found[1])), number)
-        within = next((quotes for quotes in ('"""', "'''") if line.count(quotes) % 2), "")
+        within = next((mark for mark in quotes if line.count(mark) % 2), "")
     return lines
 
 

@@ -24,6 +24,9 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MOST_VALUES = 1_000_000
 """What a file may unfold to: aliases of aliases double with each line."""
 
+TEXT = "tag:yaml.org,2002:str"
+"""The tag of scalars that are what is written, so that nothing has to be made of them."""
+
 SCALARS = {
     "int": "no whole number, or one of too many digits",
     "float": "no number",
@@ -82,10 +85,13 @@ def parse(text: str, *, shown: str, what: str, loader: Any = LOADER) -> Document
             if not isinstance(root, yaml.MappingNode):
                 raise InvalidInput.of(shown, f"this {what} is no mapping of fields to values")
             # Looked at first: constructing the data rewrites merged mappings (`<<`).
-            lines: dict[Field, int] = {}
-            raise_problems(_walk(root, (), shown, lines, set(), reader))
-            if fault := _measured(root):
-                raise InvalidInput.of(shown, f"this {what} {fault}")
+            walk = _Walk(shown, reader)
+            size, depth = walk.node(root, ())
+            raise_problems(walk.problems)
+            if depth > textfile.MOST_DEPTH:
+                raise InvalidInput.of(shown, f"this {what} {textfile.TOO_DEEP}")
+            if size > MOST_VALUES:
+                raise InvalidInput.of(shown, f"this {what} unfolds to more than {MOST_VALUES:,} values")
             data = reader.construct_document(root)
         finally:
             reader.dispose()
@@ -97,7 +103,7 @@ def parse(text: str, *, shown: str, what: str, loader: Any = LOADER) -> Document
         raise InvalidInput.of(shown, f"not valid YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise InvalidInput.of(shown, f"this {what} {textfile.TOO_DEEP}") from None
-    return Document(shown, data, lines)
+    return Document(shown, data, walk.lines)
 
 
 def parse_json(text: str, *, shown: str, what: str) -> Document:
@@ -120,87 +126,90 @@ def parse_json(text: str, *, shown: str, what: str) -> Document:
         raise InvalidInput.of(shown, f"this {what} {fault}")
     if not isinstance(data, dict):
         raise InvalidInput.of(shown, f"this {what} is no object of fields and values")
-    lines: dict[Field, int] = {}
     try:
         # No tab is inside a text: there JSON has it escaped.
         root = yaml.compose(text.replace("\t", " "), Loader=LOADER)
     except yaml.YAMLError:
-        return Document(shown, data, lines)
+        return Document(shown, data, {})
     assert root is not None
-    raise_problems(_walk(root, (), shown, lines, set(), None))
-    return Document(shown, data, lines)
+    walk = _Walk(shown)
+    walk.node(root, ())
+    raise_problems(walk.problems)
+    return Document(shown, data, walk.lines)
 
 
-def _walk(
-    node: yaml.Node,
-    at: Field,
-    shown: str,
-    lines: dict[Field, int],
-    walked: set[int],
-    reader: Any,
-    within: frozenset[int] = frozenset(),
-) -> Iterator[Problem]:
-    """The faults of what is written, and where each value stands; `reader` makes values of scalars, unless None."""
-    line = node.start_mark.line + 1
-    lines.setdefault(at, line)
-    # An alias (`*name`) repeats a node: its line is known already, and one that holds itself has no end.
-    if id(node) in within:
-        yield Problem(f"{shown}:{line}", f"{dotted(at)}: refers to itself")
-    if id(node) in walked:
-        return
-    walked.add(id(node))
-    within |= {id(node)}
-    if isinstance(node, yaml.ScalarNode):
-        yield from _scalar_faults(node, at, shown, reader)
-    elif isinstance(node, yaml.SequenceNode):
+class _Walk:
+    """Where each value of a text stands, and the faults of how it is written; `reader` makes values of scalars.
+
+    Without one, they are taken as they are.
+    """
+
+    def __init__(self, shown: str, reader: Any = None) -> None:
+        self.shown, self.reader = shown, reader
+        self.lines: dict[Field, int] = {}
+        self.problems: list[Problem] = []
+        self._measured: dict[int, tuple[int, int]] = {}
+        self._within: set[int] = set()
+
+    def node(self, node: yaml.Node, at: Field) -> tuple[int, int]:
+        """Look at all that is in a node. How many values it unfolds to, aliases (`*name`) followed, and how deep."""
+        line = node.start_mark.line + 1
+        self.lines.setdefault(at, line)
+        # An alias repeats a node: what is in it has been seen already, and one that holds itself has no end.
+        known = id(node)
+        if known in self._within:
+            self.problems.append(Problem(f"{self.shown}:{line}", f"{dotted(at)}: refers to itself"))
+            return 1, 1
+        if known not in self._measured:
+            if isinstance(node, yaml.ScalarNode):
+                self._scalar(node, at)
+                self._measured[known] = 1, 1
+            else:
+                self._within.add(known)
+                inner = [*(self._items if isinstance(node, yaml.SequenceNode) else self._fields)(node, at)]
+                self._within.remove(known)
+                self._measured[known] = (
+                    1 + sum(size for size, _ in inner),
+                    1 + max((deep for _, deep in inner), default=0),
+                )
+        return self._measured[known]
+
+    def _items(self, node: yaml.Node, at: Field) -> Iterator[tuple[int, int]]:
         for number, item in enumerate(node.value):
-            yield from _walk(item, (*at, number), shown, lines, walked, reader, within)
-    elif isinstance(node, yaml.MappingNode):
+            yield self.node(item, (*at, number))
+
+    def _fields(self, node: yaml.Node, at: Field) -> Iterator[tuple[int, int]]:
         seen: dict[str, int] = {}
         for key_node, value_node in node.value:
             key, line = str(key_node.value), key_node.start_mark.line + 1
+            field = (*at, key)
             if key in seen:
-                yield Problem(f"{shown}:{line}", f"{dotted((*at, key))}: given twice, first on line {seen[key]}")
-            seen[key] = line
-            lines[(*at, key)] = line
-            if isinstance(key_node, yaml.ScalarNode):
-                yield from _scalar_faults(key_node, (*at, key), shown, reader)
-            yield from _walk(value_node, (*at, key), shown, lines, walked, reader, within)
+                what = f"{dotted(field)}: given twice, first on line {seen[key]}"
+                self.problems.append(Problem(f"{self.shown}:{line}", what))
+            seen[key] = self.lines[field] = line
+            yield self.node(key_node, field)
+            yield self.node(value_node, field)
 
+    def _scalar(self, node: yaml.ScalarNode, at: Field) -> None:
+        """A scalar that is not what its tag or its form says: an impossible date, a number of thousands of digits."""
+        if self.reader is None:
+            return
+        value = node.value
+        if node.tag != TEXT:
+            try:
+                value = self.reader.construct_object(node)
+                if textfile.is_too_long(value):
+                    raise OverflowError(node.value)
+            except yaml.MarkedYAMLError:
+                raise
+            except (ArithmeticError, AttributeError, LookupError, ValueError):
+                # PyYAML lets through whatever Python's own types say of the text.
+                tag = node.tag.rpartition(":")[2]
+                self._fault(node, at, f"{wording.shown(node.value)} is {SCALARS.get(tag, f'no {tag}')}")
+                return
+        if isinstance(value, str) and textfile.has_half(value):
+            self._fault(node, at, textfile.NO_CHARACTER)
 
-def _scalar_faults(node: yaml.ScalarNode, at: Field, shown: str, reader: Any) -> Iterator[Problem]:
-    """A scalar that is not what its tag or its form says: an impossible date, a number of thousands of digits."""
-    if reader is None:
-        return
-    tag = node.tag.rpartition(":")[2]
-    try:
-        value = reader.construct_object(node)
-        if textfile.is_too_long(value):
-            raise OverflowError(node.value)
-    except yaml.MarkedYAMLError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, ValueError):
-        # PyYAML lets through whatever Python's own types say of the text.
-        what = f"{wording.shown(node.value)} is {SCALARS.get(tag, f'no {tag}')}"
-        yield Problem(f"{shown}:{node.start_mark.line + 1}", f"{dotted(at)}: {what}" if at else what)
-        return
-    if isinstance(value, str) and textfile.HALF.search(value):
-        yield Problem(f"{shown}:{node.start_mark.line + 1}", f"{dotted(at)}: {textfile.NO_CHARACTER}")
-
-
-def _measured(root: yaml.Node) -> str | None:
-    """What is wrong with how much a text unfolds to, its aliases (`*name`) followed, if anything is."""
-    known: dict[int, tuple[int, int]] = {}
-
-    def measure(node: yaml.Node) -> tuple[int, int]:
-        """How many values it is, and how deep they lie."""
-        if id(node) not in known:
-            parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else ()
-            inner = [measure(n) for part in parts for n in (part if isinstance(part, tuple) else (part,))]
-            known[id(node)] = 1 + sum(size for size, _ in inner), 1 + max((depth for _, depth in inner), default=0)
-        return known[id(node)]
-
-    size, depth = measure(root)
-    if depth > textfile.MOST_DEPTH:
-        return textfile.TOO_DEEP
-    return f"unfolds to more than {MOST_VALUES:,} values" if size > MOST_VALUES else None
+    def _fault(self, node: yaml.Node, at: Field, what: str) -> None:
+        where = f"{self.shown}:{node.start_mark.line + 1}"
+        self.problems.append(Problem(where, f"{dotted(at)}: {what}" if at else what))

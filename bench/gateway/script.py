@@ -167,7 +167,7 @@ def _faults(script: Script, document: Document) -> Iterator[Problem]:
             if step.on == "result" and (number == 0 or not steps[number - 1].calls_tools):
                 what = "waits for results, but no step before it calls a tool"
                 yield document.problem((*at, "on"), what, "use `on: message`")
-            for found in sorted(set(_placeholders(step.model_dump(exclude_unset=True)))):
+            for found in sorted(set(_placeholders(document.data[role][number]))):
                 if found not in PLACEHOLDERS and not EVENT_WITH.fullmatch(found):
                     yield document.problem(at, f"{found!r} is no placeholder", f"known are {', '.join(PLACEHOLDERS)}")
 

@@ -17,8 +17,9 @@ from bench.harness.bounds import Conduct, TeamEnded
 from bench.harness.directory import Directory
 from bench.harness.inbox import Inbox
 from bench.harness.models import OWN_CAP, Model, ModelFailed
-from bench.harness.talk import Call, Item, Reply, Result, Said, Tool
+from bench.harness.talk import Call, Item, Reply, Result, Said
 from bench.harness.tools import Toolbox
+from bench.harness.toolspecs import Tool
 from bench.prices import Tokens
 
 UNFINISHED = "(the work was ended before this was done)"

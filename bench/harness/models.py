@@ -17,7 +17,8 @@ import orjson
 from bench import unreachable
 from bench.errors import BuzzbenchError
 from bench.harness import dialects
-from bench.harness.talk import Ask, Generation, Item, Reply, Tool
+from bench.harness.talk import Ask, Generation, Item, Reply
+from bench.harness.toolspecs import Tool
 
 type Dialect = Literal["anthropic", "openai"]
 

@@ -6,16 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.harness.toolspecs import Tool
 from bench.prices import Tokens
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A tool as the model is told of it. `parameters` is a JSON schema."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

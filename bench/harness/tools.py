@@ -17,7 +17,8 @@ from bench.harness.bounds import Conduct
 from bench.harness.directory import Channel, Directory
 from bench.harness.post import publish
 from bench.harness.prompt import block
-from bench.harness.talk import Call, Result, Tool
+from bench.harness.talk import Call, Result
+from bench.harness.toolspecs import Tool
 from bench.nostr import Event, tag_value, tag_values
 
 DEFAULT_READ, MOST_READ = 20, 200

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bench.harness.shell import DEFAULT_TIMEOUT_S, LONGEST_TIMEOUT_S
-from bench.harness.talk import Tool
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as the model is told of it. `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
 
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _TEXT: dict[str, Any] = {"type": "string"}

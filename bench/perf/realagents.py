@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import settings, xbuild
+from bench import places, settings
 from bench.docker import engine
 from bench.harness.buzz import programs
 from bench.perf import Figure
@@ -56,7 +56,7 @@ FILES = {
 def measure() -> Iterator[Figure]:
     """Teams of two, alone and eight at a time; a team of five for what a further agent takes."""
     where = "sandbox" if engine.problem("inv perf") else "docker"
-    programs.load(xbuild.programs_directory(settings.load()), forwarder=where == "docker")
+    programs.load(places.programs_directory(settings.load()), forwarder=where == "docker")
     with installation() as bench, tempfile.TemporaryDirectory(prefix="bzb-perf-") as home:
         task = _task(Path(home) / "pair")
         pair, five = (_manifest(Path(home), workers) for workers in (1, 4))

@@ -82,16 +82,15 @@ def _look(plan: Plan, job: JobPlan, settings: Settings) -> None:
 
 
 def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
-    from bench import xbuild
     from bench.options import Options
-    from bench.stack.paths import door_dir
+    from bench.places import door_dir, programs_directory
 
     renamed = {"include_task": "include", "exclude_task": "exclude"}
     fields = {renamed.get(name, name): _converted(name, value) for name, value in given.items()}
     return Options(
         **fields,
         jobs_dir=settings.jobs_dir,
-        agent_programs=xbuild.programs_directory(settings),
+        agent_programs=programs_directory(settings),
         doors=door_dir(settings.state_dir) if sys.platform == "linux" else None,
         now=datetime.now(UTC),
     )

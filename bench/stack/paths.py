@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 from pathlib import Path
 
 from bench.errors import MachineLacks
+from bench.places import door_dir, socket_name
 
 LONGEST_SOCKET_PATH = 103
 """Bytes: Linux takes 107, macOS 103."""
@@ -23,8 +23,7 @@ def socket_dir(state_dir: Path) -> Path:
 
     XDG_RUNTIME_DIR differs between a login and, say, cron: two of them must still find one stack.
     """
-    digest = hashlib.sha256(os.fsencode(state_dir.absolute())).hexdigest()[:12]
-    name = f"bzb-{os.getuid()}-{digest}"
+    name = socket_name(state_dir)
     used = _in_use(state_dir)
     if used is not None and used.name == name and used.is_dir():
         return used
@@ -35,15 +34,6 @@ def socket_dir(state_dir: Path) -> Path:
     if given and fits and os.access(given, os.W_OK | os.X_OK):
         return Path(given) / name
     return Path("/tmp") / name  # noqa: S108  (made private and checked by `make_own`)
-
-
-def door_dir(state_dir: Path) -> Path:
-    """The directory of the sockets by which containers reach relay and gateway, which `make_door_dir` makes.
-
-    It is a part of a job's configuration, so that it depends on the state directory alone.
-    """
-    digest = hashlib.sha256(os.fsencode(state_dir.absolute())).hexdigest()[:12]
-    return Path("/tmp") / f"bzb-{os.getuid()}-{digest}-doors" / "d"  # noqa: S108  (below one that is made private)
 
 
 def make_door_dir(state_dir: Path) -> Path:

@@ -13,8 +13,8 @@ from bench.files import make_private_directory, write_private
 from bench.gateway.backoff import USUAL, Patience
 from bench.keys import State
 from bench.nostr import Key
+from bench.places import door_dir, programs_directory
 from bench.stack import StackAddress
-from bench.stack.paths import door_dir
 
 RUN_DIR_VARIABLE = "BUZZBENCH_RUN_DIR"
 FILE_NAME = "provisioner.json"
@@ -61,7 +61,7 @@ def write_provisioner(
 
     `patience` is by default what the settings say.
     """
-    from bench import settings, xbuild
+    from bench import settings
 
     found = settings.load()
     provisioner = Provisioner(
@@ -71,7 +71,7 @@ def write_provisioner(
         user_secret_key=state.user.secret,
         gateway_url=address.gateway_url,
         gateway_control=address.gateway_control,
-        agent_programs=str(xbuild.programs_directory(found)),
+        agent_programs=str(programs_directory(found)),
         doors=str(door_dir(found.state_dir)),
         budget=budget,
         patience=patience or Patience(found.upstream_retries, longest_wait_s=found.longest_wait_s),

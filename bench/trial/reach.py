@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from bench.harness.buzz.kit import DOORS, Routes
+from bench.harness.buzz.fixed import DOORS
 
 if TYPE_CHECKING:
+    from bench.harness.buzz.kit import Routes
     from bench.trial.doors import Doors
     from bench.trial.session import Session
 
@@ -45,6 +46,8 @@ def by_sockets(environment: str, environ: Mapping[str, str], doors: Path | None)
 
 async def routes(session: Session, environment: Container) -> Routes:
     """The routes for an environment. Raises DockerFailed where its engine does not answer."""
+    from bench.harness.buzz.kit import Routes
+
     relay_url, gateway_url = session.provisioner.relay_ws_url, session.provisioner.gateway_url
     kind = environment.type()
     if kind == "sandbox":

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.gateway.protocol import Grant
 from bench.harness.buzz import environ, kit, prompt
 from bench.harness.buzz.crew import Crew
-from bench.harness.buzz.programs import INSIDE
+from bench.harness.buzz.fixed import PROGRAMS, TEAM
 from bench.trial import reach
 from bench.trial.provision import USER, Cast, Seat
 from bench.trial.stage import Stage
@@ -36,7 +36,7 @@ async def bring(stage: Stage, cast: Cast, issuing: Awaitable[Mapping[str, Grant]
 def _write(directory: Path, stage: Stage, cast: Cast, grants: Mapping[str, Grant], routes: kit.Routes) -> None:
     agents = {seat.agent.name: _files(seat, stage, cast, grants[seat.agent.name], routes) for seat in cast.seats}
     logs = kit.OWN_LOGS if stage.has_steps else kit.LOGS
-    kit.write(directory, kit.team_file(routes, cast.channel, INSIDE, logs=logs), agents)
+    kit.write(directory, kit.team_file(routes, cast.channel, PROGRAMS, logs=logs), agents)
 
 
 def _files(seat: Seat, stage: Stage, cast: Cast, grant: Grant, routes: kit.Routes) -> tuple[str, str]:
@@ -45,7 +45,7 @@ def _files(seat: Seat, stage: Stage, cast: Cast, grant: Grant, routes: kit.Route
     env = environ.variables(
         agent,
         environ.Login(seat.key.secret, seat.auth_tag, grant.token),
-        environ.Place(routes.relay_url, kit.INSIDE, INSIDE),
+        environ.Place(routes.relay_url, TEAM, PROGRAMS),
         dialect=endpoint.dialect,
         in_order=endpoint.is_scripted,
     )

@@ -22,6 +22,7 @@ from bench import settings
 from bench.errors import BuzzbenchError, MachineLacks, Problem, raise_problems
 from bench.faults import Faults
 from bench.files import make_private_directory
+from bench.places import BUILT_PROGRAMS
 from bench.settings import ROOT
 from bench.xbuild.options import ARCHITECTURES, Options, triple_of
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from bench.condition import Condition
     from bench.xbuild.artifacts import Artifacts
     from bench.xbuild.source import Source
-
-PROGRAMS = "agent-programs"
-"""In the state directory: a link to the programs that were built last, which a job's configuration can name."""
 
 DEFAULT_MANIFEST = ROOT / "manifests" / "tb-cobol-sonnet-haiku.yaml"
 
@@ -71,7 +69,7 @@ def xbuild(manifest: str, source: str, image: str, arch: str, force: bool) -> Ar
     state_dir = make_private_directory(options.state_dir)
     with _alone(state_dir):
         built = _build(options, _source(options), _target(options), force=force)
-        _point(state_dir / PROGRAMS, built.directory)
+        _point(state_dir / BUILT_PROGRAMS, built.directory)
         return built
 
 
@@ -104,11 +102,6 @@ def _point(link: Path, directory: Path) -> None:
     new.unlink(missing_ok=True)
     new.symlink_to(directory)
     new.replace(link)
-
-
-def programs_directory(given: settings.Settings) -> Path:
-    """Where the agents' programs are: the directory that a person named, else what was built last, behind a link."""
-    return given.agent_programs or given.state_dir / PROGRAMS
 
 
 def needed(condition: Condition) -> bool:

@@ -19,9 +19,9 @@ import pytest
 from bench import costs, records
 from bench.docker import marks
 from bench.docker.engine import inspect
+from bench.places import door_dir
 from bench.settings import ROOT
 from bench.stack import address
-from bench.stack.paths import door_dir
 from bench.xbuild import forwarder
 from tests.docker import tasks
 from tests.docker.images import docker

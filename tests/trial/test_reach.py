@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bench.harness.buzz.kit import Routes, team_file
-from bench.stack.paths import LONGEST_SOCKET_PATH, door_dir, make_door_dir, remove_door_dir
+from bench.places import door_dir
+from bench.stack.paths import LONGEST_SOCKET_PATH, make_door_dir, remove_door_dir
 from bench.trial import reach
 from bench.trial.doors import Doors
 

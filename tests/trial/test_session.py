@@ -15,9 +15,9 @@ from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, MachineLacks
 from bench.gateway.protocol import JobNotice
 from bench.keys import ensure
+from bench.places import door_dir
 from bench.settings import ROOT
 from bench.stack import StackAddress
-from bench.stack.paths import door_dir
 from bench.trial import notes, provisioner, session, stops
 from bench.trial import terms as terms_of
 from bench.trial.agent import TeamAgent

@@ -8,14 +8,15 @@ import pytest
 
 from bench import xbuild
 from bench.errors import MachineLacks
+from bench.places import programs_directory
 from bench.settings import ROOT, Settings
 
 TEAM = str(ROOT / "manifests" / "tb-cobol-sonnet-haiku.yaml")
 
 
 def test_a_directory_that_a_person_named_comes_before_what_was_built(tmp_path: Path) -> None:
-    assert xbuild.programs_directory(Settings(state_dir=tmp_path)) == tmp_path / "agent-programs"
-    assert xbuild.programs_directory(Settings(state_dir=tmp_path, agent_programs=tmp_path / "own")) == tmp_path / "own"
+    assert programs_directory(Settings(state_dir=tmp_path)) == tmp_path / "agent-programs"
+    assert programs_directory(Settings(state_dir=tmp_path, agent_programs=tmp_path / "own")) == tmp_path / "own"
 
 
 def test_a_named_directory_needs_no_build_and_no_engine(

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from bench.errors import BuzzbenchError
 from bench.harness.buzz import kit
+from bench.harness.buzz.fixed import TEAM
 from bench.harness.buzz.programs import Environment, is_root
 
 LOOK_S = 10
 STOP_S = 5
-FRAMES, IN, OUT = f"{kit.INSIDE}/frames", ".in.jsonl", ".out.jsonl"
+FRAMES, IN, OUT = f"{TEAM}/frames", ".in.jsonl", ".out.jsonl"
 
 
 class AgentsNotReady(BuzzbenchError):
@@ -42,14 +43,14 @@ class Crew:
 
     async def bring(self, directory: Path) -> None:
         """Bring a kit in."""
-        await self.environment.upload_dir(directory, kit.INSIDE)
+        await self.environment.upload_dir(directory, TEAM)
         if not is_root(self.owner):
             whose = shlex.quote(str(self.owner))
-            await self.environment.exec(f"chown -R {whose} {kit.INSIDE}", timeout_sec=LOOK_S, user="root")
+            await self.environment.exec(f"chown -R {whose} {TEAM}", timeout_sec=LOOK_S, user="root")
 
     async def start(self) -> None:
         """Start everybody; all have subscribed when this returns. Raises AgentsNotReady with what was said inside."""
-        result = await self.environment.exec(f"sh {kit.INSIDE}/start.sh {kit.INSIDE}", timeout_sec=kit.READY_S + LOOK_S)
+        result = await self.environment.exec(f"sh {TEAM}/start.sh {TEAM}", timeout_sec=kit.READY_S + LOOK_S)
         if result.return_code:
             said = [line for line in (result.stdout or "").splitlines() if not line.startswith("ready ")]
             raise AgentsNotReady("; ".join(said) or (result.stderr or "").strip() or "the start script said nothing")
@@ -57,7 +58,7 @@ class Crew:
     async def look(self) -> Look:
         """How they are. Raises EnvironmentGone."""
         try:
-            result = await self.environment.exec(f"sh {kit.INSIDE}/alive.sh {kit.INSIDE}", timeout_sec=LOOK_S)
+            result = await self.environment.exec(f"sh {TEAM}/alive.sh {TEAM}", timeout_sec=LOOK_S)
         except Exception as error:
             raise EnvironmentGone(f"the environment runs no command any more: {error}") from error
         if result.return_code:
@@ -67,20 +68,20 @@ class Crew:
 
     async def stop(self) -> tuple[str, ...]:
         """End everybody, with what they have started; who had ended before. Raises EnvironmentGone."""
-        return _said(await self._command(f"stop.sh {kit.INSIDE}", "the agents could not be stopped"), "dead")
+        return _said(await self._command(f"stop.sh {TEAM}", "the agents could not be stopped"), "dead")
 
     async def halt(self) -> None:
         """Stop everybody, with what they have started, until `go_on`. Raises EnvironmentGone."""
-        await self._command(f"stop.sh {kit.INSIDE} halt", "the agents could not be halted")
+        await self._command(f"stop.sh {TEAM} halt", "the agents could not be halted")
 
     async def go_on(self) -> None:
         """Let everybody go on. Raises EnvironmentGone."""
-        await self._command(f"go_on.sh {kit.INSIDE}", "the agents could not go on")
+        await self._command(f"go_on.sh {TEAM}", "the agents could not go on")
 
     async def _command(self, command: str, failed: str) -> str:
         """What it says."""
         try:
-            result = await self.environment.exec(f"sh {kit.INSIDE}/{command}", timeout_sec=STOP_S, user="root")
+            result = await self.environment.exec(f"sh {TEAM}/{command}", timeout_sec=STOP_S, user="root")
         except Exception as error:
             raise EnvironmentGone(f"{failed}: {error}") from error
         if result.return_code:

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.condition import Agent
+from bench.harness.buzz.fixed import IDLE_TIMEOUT_S
 
 LLM_TIMEOUT_S = 1800
 """buzz-agent gives a call up after 240 s without a byte, and doesn't stream: a long answer would be paid three times.
 Whether a call takes too long is the trial's deadline's to say."""
-
-IDLE_TIMEOUT_S = 3600
-"""buzz-acp cancels a turn of which it hears nothing for 900 s, and begins it again (BUZZ.md sections 4 and 5). Nothing
-is heard while a model or a tool is at work, so that this has to be the longest."""
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.harness.buzz.programs import PLACE
-
-INSIDE = f"{PLACE}/team"
-DOORS = f"{PLACE}/doors"
-"""Where the sockets of relay and gateway are mounted, if they are."""
+from bench.harness.buzz.fixed import TEAM
 
 LOGS = "/logs/agent"
 """Harbor brings what is there to the trial's `agent/`."""
 
-OWN_LOGS = f"{INSIDE}/logs"
+OWN_LOGS = f"{TEAM}/logs"
 """Where a team logs that plays several steps: Harbor empties LOGS before each."""
 
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -14,16 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.errors import BuzzbenchError, MachineLacks
+from bench.harness.buzz.fixed import AGENTS, FORWARDER, PROGRAMS
 from bench.harness.shell import Executed
-
-AGENTS = ("buzz-acp", "buzz-agent", "buzz-dev-mcp")
-FORWARDER = "relay-forwarder"
-
-PLACE = "/opt/buzzbench"
-"""What is ours in an environment is below it."""
-
-INSIDE = f"{PLACE}/bin"
-"""Where they are in the environment."""
 
 FOR_ALL = 0o005
 """Any user may read and run it."""
@@ -95,7 +87,7 @@ async def install(environment: Environment, programs: Programs) -> bool:
     may run it.
     """
     here = programs.directory
-    if all(environment.is_path_mounted(f"{INSIDE}/{name}", here / name) for name in programs.sha256):
+    if all(environment.is_path_mounted(f"{PROGRAMS}/{name}", here / name) for name in programs.sha256):
         closed = [name for name in programs.sha256 if (here / name).stat().st_mode & FOR_ALL != FOR_ALL]
         if closed and not is_root(environment.default_user):
             what = f"{environment.default_user}, as whom the task has its agents, may not run {', '.join(closed)}"
@@ -106,13 +98,13 @@ async def install(environment: Environment, programs: Programs) -> bool:
     with tempfile.TemporaryDirectory(prefix="bzb-programs-") as home:
         for name in programs.sha256:
             await asyncio.to_thread(shutil.copy, here / name, home)
-        await environment.upload_dir(home, INSIDE)
+        await environment.upload_dir(home, PROGRAMS)
     check = (
-        f"cd {INSIDE} && chmod 755 {shlex.join(programs.sha256)} && "
+        f"cd {PROGRAMS} && chmod 755 {shlex.join(programs.sha256)} && "
         f"printf %s {shlex.quote(programs.sums)} | sha256sum -c - 2>&1"
     )
     result = await environment.exec(check, timeout_sec=INSTALL_S, user="root")
     if result.return_code:
         said = (result.stdout or result.stderr or "").strip().replace("\n", "; ")
-        raise InstallFailed(f"the agents' programs did not arrive whole: {said}", where=INSIDE)
+        raise InstallFailed(f"the agents' programs did not arrive whole: {said}", where=PROGRAMS)
     return True

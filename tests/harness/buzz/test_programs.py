@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from bench.errors import MachineLacks
-from bench.harness.buzz import programs
+from bench.harness.buzz import fixed, programs
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    for name in (*programs.AGENTS, programs.FORWARDER):
+    for name in (*fixed.AGENTS, fixed.FORWARDER):
         (tmp_path / name).write_text(name)
     (tmp_path / "deps").mkdir()
     return tmp_path
@@ -55,7 +55,7 @@ def test_each_program_is_known_by_its_hash_also_after_it_was_replaced(directory:
 
 def test_missing_programs_are_named(directory: Path) -> None:
     (directory / "buzz-agent").unlink()
-    (directory / programs.FORWARDER).unlink()
+    (directory / fixed.FORWARDER).unlink()
     with pytest.raises(MachineLacks, match=r"there is no buzz-agent; run `inv xbuild`$"):
         programs.load(directory, forwarder=False)
     with pytest.raises(MachineLacks, match="there is no buzz-agent and no relay-forwarder"):
@@ -70,7 +70,7 @@ async def test_what_is_mounted_is_not_uploaded(directory: Path) -> None:
 
 async def test_what_is_mounted_has_to_be_for_the_user_that_the_task_has(directory: Path) -> None:
     """An uploaded copy is made so; a mounted program is as it is on this host."""
-    for name in (*programs.AGENTS, programs.FORWARDER):
+    for name in (*fixed.AGENTS, fixed.FORWARDER):
         (directory / name).chmod(0o755)
     (directory / "buzz-acp").chmod(0o744)
     found = programs.load(directory, forwarder=True)
@@ -86,7 +86,7 @@ async def test_what_is_uploaded_is_the_programs_alone_and_is_checked_there(direc
     environment = Environment()
     found = programs.load(directory, forwarder=True)
     assert await programs.install(environment, found)
-    assert environment.uploaded == {programs.INSIDE: sorted(found.sha256)}
+    assert environment.uploaded == {fixed.PROGRAMS: sorted(found.sha256)}
     (check,) = environment.ran
     assert all(digest in check for digest in found.sha256.values())
 
