@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench import wording
-from bench.harness.talk import Tool
+from bench.harness.toolspecs import Tool
 
 BLOCK = re.compile(r"(<!-- fields: ([\w.]+):(\w+) -->\n)(?:\|.*\n)*")
 
