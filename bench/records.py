@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench import costs, doubts, jsonl, judge, planrecord, verdicts
+from bench import costs, doubts, judge, planrecord, verdicts
 from bench.costs import NOTHING, Spend
 from bench.doubts import Told
 from bench.files import sync_directory
@@ -44,8 +44,6 @@ NOT_JUDGED = "not_judged_again"
 UNFINISHED, NOT_BEGUN = "cut off", "not begun when the job stopped"
 DAMAGED = "its result.json is damaged"
 GONE = "its directory is gone"
-
-json_lines = jsonl.read
 
 
 @dataclass(frozen=True)

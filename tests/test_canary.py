@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from bench import records
+from bench import jsonl, records
 from bench.gateway.cassette import FILE_NAME as CASSETTE
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, Issue, Registration
@@ -76,7 +76,7 @@ def test_the_upstream_had_its_keys_and_the_team_did_its_work(ran: Ran, model: Mo
     job = records.read_job(ran.directory)
     assert [(trial.outcome.outcome, trial.outcome.reason) for trial in job.trials] == [("passed", "")]
     assert (model.refused, model.served) == ([], job.spend.calls)
-    assert {r["dialect"] for r in records.json_lines(ran.directory / records.RECEIPTS, [])} == {"openai", "anthropic"}
+    assert {r["dialect"] for r in jsonl.read(ran.directory / records.RECEIPTS, [])} == {"openai", "anthropic"}
 
 
 @pytest.mark.slow

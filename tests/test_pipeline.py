@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bench import records
+from bench import jsonl, records
 from bench.nostr import verified
 from bench.stack import address
 from tests.pipeline import DATASET, Installation, contents, new_installation, remove, stop, wait_until
@@ -85,7 +85,7 @@ def test_trajectories_are_valid_and_hold_every_member(rehearsed: Path) -> None:
 def test_postgres_holds_a_projection_of_the_records(installed: Installation, rehearsed: Path) -> None:
     stack = address(installed.state_dir)
     assert stack
-    receipts = len(list(records.json_lines(rehearsed / records.RECEIPTS, [])))
+    receipts = len(list(jsonl.read(rehearsed / records.RECEIPTS, [])))
     with psycopg.connect(stack.dsn) as connection:
         (rows,) = connection.execute("SELECT count(*) FROM benchmark.llm_receipts WHERE job = 'whole'").fetchone() or (
             0,

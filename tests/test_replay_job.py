@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench import records
+from bench import jsonl, records
 from bench.gateway import cassette
 from tests.pipeline import DATASET, Installation, new_installation, remove
 
@@ -53,7 +53,7 @@ def told(job: dict[str, Any]) -> Counter[str]:
 
 def calls(job: Path) -> Counter[str]:
     """Each trial's calls, agent by agent in order."""
-    latest = {r["call_id"]: r for r in records.json_lines(job / records.RECEIPTS, [])}
+    latest = {r["call_id"]: r for r in jsonl.read(job / records.RECEIPTS, [])}
     made: dict[str, dict[str, list[Any]]] = {}
     for r in latest.values():
         line = (r["model"], r["outcome"], r["status"], *(r[name] for name in CLASSES))
@@ -70,7 +70,7 @@ def test_a_recorded_job_plays_to_the_same_rewards_calls_and_tokens(installed: In
     assert calls(directory) == calls(recorded)
     assert job["replay"] == cassette.read(tape).sha256
     assert (job["rehearsal"], job["cost_usd_micros"]) == (False, 0)
-    receipts = list(records.json_lines(directory / records.RECEIPTS, []))
+    receipts = list(jsonl.read(directory / records.RECEIPTS, []))
     assert {receipt["provider"] for receipt in receipts} == {"replay"}
     assert {receipt["cassette_sha256"] for receipt in receipts} == {job["replay"]}
 

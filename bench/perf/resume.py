@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import planrecord, records, resume
+from bench import jsonl, planrecord, records, resume
 from bench.outcome import classify, facts_from
 from bench.perf import Figure
 from bench.perf.pipeline import TASK, installation
@@ -51,8 +51,8 @@ def _copies(job: Path, name: str, number: int) -> Path:
     directory = job.with_name(name)
     directory.mkdir()
     first = records.trial_directories(job)[0]
-    receipts = [*records.json_lines(job / records.RECEIPTS, [])]
-    book = [*records.json_lines(job / records.JOURNAL, [])]
+    receipts = [*jsonl.read(job / records.RECEIPTS, [])]
+    book = [*jsonl.read(job / records.JOURNAL, [])]
     lines: dict[str, list[dict[str, Any]]] = {records.RECEIPTS: [], records.JOURNAL: []}
     for index in range(number):
         trial = f"{TASK.name}__{index:07d}"

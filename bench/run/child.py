@@ -143,10 +143,10 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
     from bench.nostr import buzzkit
     from bench.run import selected
     from bench.run.retried import Retries
-    from bench.trial import session
+    from bench.trial import session, terms
 
     buzzkit()  # or the first trial would wait for it in the middle of its work
-    session.provide_keys(order["provider_keys"])
+    terms.provide_keys(order["provider_keys"])
     marks.mark_this_process(Path(os.environ["BUZZBENCH_RUN_DIR"]).parent.parent)
     config = JobConfig.model_validate(order["config"])
     environment = config.environment

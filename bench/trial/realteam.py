@@ -63,7 +63,6 @@ class RealTeam:
         self._bringing, self._crew = bringing, crew_in(stage)
         self._calls = Calls(stage.receipts, room.cast.trial)
         scripted = any(e.is_scripted for e in stage.session.endpoints.values())
-        self._scripted = scripted
         self._nudges = self._nudges_left = 0 if scripted else 1
         self._caps = Caps(room, speaks=not scripted)
         self._signs = Signs(asyncio.get_running_loop().time, SCRIPTED_QUIET_S if scripted else QUIET_S)

@@ -19,23 +19,14 @@ from bench import unreachable
 from bench.errors import MachineLacks
 from bench.trial import notes, stops
 from bench.trial.doors import Doors
-from bench.trial.provisioner import (
-    FILE_NAME,
-    Provisioner,
-    given_run_dir,
-    load_provisioner,
-    run_dir_of,
-    write_provisioner,
-)
-from bench.trial.terms import Terms, api_key, provide_keys
+from bench.trial.provisioner import FILE_NAME, Provisioner, given_run_dir, load_provisioner, run_dir_of
+from bench.trial.terms import Terms, api_key
 
 if TYPE_CHECKING:
     from bench.condition import Condition
     from bench.endpoints import Endpoint
     from bench.gateway.client import Lease
     from bench.gateway.protocol import JobNotice
-
-__all__ = ["Session", "close", "discard", "load_provisioner", "of", "provide_keys", "write_provisioner"]
 
 RECEIPTS = "buzzbench-receipts.jsonl"
 READY_S = 10.0

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
-from bench.channel import RelayClient
 from bench.gateway.protocol import Grant, Notice
 from bench.harness import prompt, toolspecs
 from bench.harness.bounds import Conduct
 from bench.harness.builtin import BuiltinAgent, Mind
-from bench.harness.directory import Channel
 from bench.harness.models import Model
 from bench.harness.pace import Pace
 from bench.harness.talk import Generation
@@ -85,7 +83,7 @@ class Team:
             task_skills=self._stage.skills,
         )
         client = room.clients[agent.name]
-        place = Place(agent.name, client, room.directory, environment, self.conduct, USER, self._watch_new_channel)
+        place = Place(agent.name, client, room.directory, environment, self.conduct, USER, room.watch)
         return BuiltinAgent(
             agent.name,
             Mind(model, system, tools, agent.context_window_tokens),
@@ -95,9 +93,6 @@ class Team:
             self.conduct,
             lambda tokens: self._meter.count(agent, tokens),
         )
-
-    async def _watch_new_channel(self, channel: Channel, client: RelayClient) -> None:
-        await self._room.watch(channel, client)
 
     async def start(self) -> None:
         """Let every agent wait for mentions: before the task is posted."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import records
+from bench import jsonl, records
 from bench.extras import RETRIED
 from bench.run.retried import Retries
 from bench.trial import journal
@@ -84,5 +84,5 @@ def test_a_trial_without_a_score_is_tried_again_and_both_tries_are_booked(
     first = installed.state_dir / "archive/again/retried" / f"{trial['trial']}-1"
     assert "script_exhausted" in json.loads((first / "result.json").read_text())["exception_info"]["exception_message"]
     assert (first / records.EVIDENCE).exists()
-    receipts = list(records.json_lines(job_dir / records.RECEIPTS, []))
+    receipts = list(jsonl.read(job_dir / records.RECEIPTS, []))
     assert trial["calls"] == len([receipt for receipt in receipts if receipt["outcome"] != "refused"])

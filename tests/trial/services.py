@@ -20,7 +20,7 @@ from bench.gateway.backoff import Patience
 from bench.keys import State, ensure
 from bench.settings import ROOT
 from bench.stack import StackAddress
-from bench.trial import session
+from bench.trial import provisioner
 
 READY_S = 30.0
 
@@ -104,7 +104,7 @@ class Stack:
     def run_dir(self, job: str) -> Path:
         """A run directory as the parent of a job makes it."""
         path = self.home / "state" / "run" / job
-        session.write_provisioner(path, self.state, self.address, patience=PATIENCE)
+        provisioner.write_provisioner(path, self.state, self.address, patience=PATIENCE)
         return path
 
     def stop(self) -> None:

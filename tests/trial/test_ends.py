@@ -12,7 +12,7 @@ import pytest
 from harbor.environments.base import HealthcheckError
 
 from bench.settings import ROOT
-from bench.trial import session
+from bench.trial import provisioner
 from tests.trial.upstream import Asked, Blocks, Upstream, serving, text, use
 
 
@@ -123,7 +123,7 @@ async def test_an_upstream_that_does_not_serve_is_nobodys_failure(
 
 
 async def test_time_that_went_by_while_calls_were_kept_back_is_nobodys_failure(bench: Any, tmp_path: Path) -> None:
-    session.write_provisioner(bench.stack.run_dir(bench.job_dir.name), bench.stack.state, bench.stack.address)
+    provisioner.write_provisioner(bench.stack.run_dir(bench.job_dir.name), bench.stack.state, bench.stack.address)
     upstream = Upstream(lambda asked: (429, "busy"), error_headers={"retry-after": "50"})
     async with serving(upstream, tmp_path, workers=0) as terms:
         trial = bench.trial(bench.task("t", agent_timeout_s=9.5), **terms)

@@ -11,7 +11,7 @@ from harbor.environments.base import HealthcheckError
 
 from bench.keys import State
 from bench.nostr import Key
-from bench.trial import session
+from bench.trial import provisioner
 from tests.trial.conftest import GOOD
 from tests.trial.services import appears
 
@@ -117,7 +117,7 @@ async def test_no_gateway_at_all_is_a_failed_set_up(own_bench: Any) -> None:
 async def test_an_agent_that_the_relay_does_not_admit_is_named(own_bench: Any) -> None:
     state = own_bench.stack.state
     strange = State(**{**vars(state), "owner": Key.generate()})
-    session.write_provisioner(
+    provisioner.write_provisioner(
         own_bench.stack.home / "state" / "run" / own_bench.job_dir.name, strange, own_bench.stack.address
     )
     trial = own_bench.trial(own_bench.task("foreign"))

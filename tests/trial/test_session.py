@@ -40,7 +40,7 @@ def terms(**changed: Any) -> dict[str, Any]:
 
 def test_the_provisioner_file_is_private_and_complete(tmp_path: Path) -> None:
     state = ensure(tmp_path / "state")
-    path = session.write_provisioner(tmp_path / "run" / "job", state, ADDRESS)
+    path = provisioner.write_provisioner(tmp_path / "run" / "job", state, ADDRESS)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert json.loads(path.read_text()) == {
@@ -55,7 +55,7 @@ def test_the_provisioner_file_is_private_and_complete(tmp_path: Path) -> None:
         "patience": {"retries": 8, "first_wait_s": 1.0, "longest_wait_s": 300},
         "budget": {"usd_micros": None, "tokens": None, "calls": None},
     }
-    loaded = session.load_provisioner(path.parent)
+    loaded = provisioner.load_provisioner(path.parent)
     assert (loaded.owner, loaded.user) == (state.owner, state.user)
     assert state.owner.secret not in repr(loaded)
 
@@ -67,7 +67,7 @@ def test_a_provisioner_file_that_is_no_good_is_named(tmp_path: Path, text: str |
     if text is not None:
         (tmp_path / "provisioner.json").write_text(text)
     with pytest.raises(InvalidInput, match=f"provisioner.json: {what}"):
-        session.load_provisioner(tmp_path)
+        provisioner.load_provisioner(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_pasted_command_makes_the_jobs_run_directory_itself(tmp_path: Path, mo
     TeamAgent.preflight(terms())
     run_dir = provisioner.run_dir_of("lb-x")
     assert run_dir == state_dir / "run" / "lb-x"
-    assert session.load_provisioner(run_dir).user == state.user
+    assert provisioner.load_provisioner(run_dir).user == state.user
 
 
 def test_a_key_comes_from_the_parent_or_the_environment_and_its_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_a_key_comes_from_the_parent_or_the_environment_and_its_lack_is_named(mo
     monkeypatch.setenv("SOME_KEY", "from the environment")
     assert terms_of.api_key(endpoint) == "from the environment"
     monkeypatch.setattr(terms_of, "_provided", {})
-    session.provide_keys({"SOME_KEY": "from the parent"})
+    terms_of.provide_keys({"SOME_KEY": "from the parent"})
     assert terms_of.api_key(endpoint) == "from the parent"
     assert terms_of.api_key(Endpoint("local", "openai", "openai", "http://x")) == ""
 
