@@ -48,7 +48,11 @@ class Document:
         """A problem of one field, with the file and the line of the value or the nearest thing around it."""
         line = next((self.lines[field[:n]] for n in range(len(field), -1, -1) if field[:n] in self.lines), None)
         where = f"{self.shown}:{line}" if line else self.shown
-        return Problem(where, f"{dotted(field)}: {what}" if field else what, fix)
+        return Problem(where, f"{self.written(field)}: {what}" if field else what, fix)
+
+    def written(self, field: Field) -> str:
+        """A field as people write it."""
+        return dotted(field)
 
     def problems(self, error: ValidationError) -> Iterator[Problem]:
         """What pydantic says of the data, in our words, one for each place."""
