@@ -21,6 +21,9 @@ MOST = 999_999_999_999
 UNITS = ("usd_micros", "tokens", "calls")
 OPTIONS = ("--budget-usd", "--budget-tokens", "--budget-calls")
 
+NO_CAP = ("none", "off")
+"""What a person gives for no cap, where a job that goes on had one."""
+
 
 def of_team(condition: Condition) -> Limits:
     """The caps of a whole trial: its own, or its agents' added up where every agent has one and that is less."""
@@ -33,16 +36,23 @@ def narrowest(*limits: Limits) -> Limits:
 
 
 def of_job(options: Options, faults: Faults) -> Limits:
-    """The caps of a whole job, from `--budget-usd`, `--budget-tokens` and `--budget-calls`."""
+    """The caps of a whole job, from `--budget-usd`, `--budget-tokens` and `--budget-calls`; None also for `NO_CAP`."""
     return Limits(
         _usd_micros(options.budget_usd, faults),
-        faults.number("--budget-tokens", options.budget_tokens, most=MOST),
-        faults.number("--budget-calls", options.budget_calls, most=MOST),
+        *(
+            None if is_no_cap(given) else faults.number(option, given, most=MOST, otherwise="give one, or none")
+            for option, given in zip(OPTIONS[1:], (options.budget_tokens, options.budget_calls), strict=True)
+        ),
     )
 
 
+def is_no_cap(given: int | str | None) -> bool:
+    """Whether what was given for a cap says that there is none."""
+    return str(given).strip().lower() in NO_CAP
+
+
 def _usd_micros(given: str | None, faults: Faults) -> int | None:
-    if given is None:
+    if given is None or is_no_cap(given):
         return None
     try:
         micros = Decimal(given) * USD_MICROS
@@ -50,7 +60,7 @@ def _usd_micros(given: str | None, faults: Faults) -> int | None:
             return int(micros)
     except (ArithmeticError, ValueError):
         pass
-    faults.append(Problem("--budget-usd", f"{given} is no sum of money", "give USD, such as 25 or 2.50"))
+    faults.append(Problem("--budget-usd", f"{given} is no sum of money", "give USD, such as 25 or 2.50, or none"))
     return None
 
 
@@ -82,7 +92,7 @@ def too_small(
         what = f"{_amount(used, unit)} spent of a cap of {_amount(cap, unit)}"
         if needed > 1:
             what += f", and an answer of {condition.orchestrator.name} may use {_amount(needed, unit)}"
-        yield Problem(option, f"{what}: no call would go out", "raise it")
+        yield Problem(option, f"{what}: no call would go out", "raise it, or give none")
 
 
 def _least_of_a_call(condition: Condition) -> Limits:

@@ -20,12 +20,17 @@ class Faults(list[Problem]):
             self.extend(error.problems)
             return None
 
-    def number(self, option: str, given: int | str | None, *, least: int = 1, most: int = 999_999) -> int | None:
-        """A whole number within the bounds; None where none was given, or where what was given is none."""
+    def number(
+        self, option: str, given: int | str | None, *, least: int = 1, most: int = 999_999, otherwise: str = ""
+    ) -> int | None:
+        """A whole number within the bounds; None where none was given, or where what was given is none.
+
+        `otherwise` is what else could have been given.
+        """
         if given is None:
             return None
         if not re.fullmatch(r"[0-9]{1,15}", str(given)) or not least <= int(given) <= most:
-            self.append(Problem(option, f"{given} is not a whole number from {least} to {most}"))
+            self.append(Problem(option, f"{given} is not a whole number from {least} to {most}", otherwise))
             return None
         return int(given)
 

@@ -38,10 +38,13 @@ ANEW = frozenset(
 """Options that are a run's own: a resumed job takes them from the command line, not from its record."""
 
 UNCOMPARED = frozenset(
-    {"schema", "job", "options", "include", "exclude", "roster", "job_budget", "leaderboard", "key_variables"}
+    {
+        *("schema", "job", "options", "include", "exclude", "roster", "job_budget", "earlier_budgets", "leaderboard"),
+        "key_variables",
+    }
 )
 """Fields that say how a job was asked for; what came of it is in others. The roster is the condition's, the verdict the
-configuration's. A job's budget may be raised when it goes on, and its keys may be in other variables."""
+configuration's. A job's budget may be another when it goes on, and its keys may be in other variables."""
 
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
@@ -62,6 +65,14 @@ class Seat:
     limits: Limits
     model: str = ""
     endpoint: str = ""
+
+
+@dataclass(frozen=True)
+class EarlierBudget:
+    """The caps that a job had as a whole, and until when (ISO 8601, UTC): then it went on with others."""
+
+    limits: Limits
+    until: str
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,8 @@ class JobPlanRecord:
     roster: tuple[Seat, ...] = ()
     job_budget: Limits = field(default_factory=Limits)
     """The caps of the job as a whole."""
+    earlier_budgets: tuple[EarlierBudget, ...] = ()
+    """Those that it had before, oldest first."""
     endpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name: `provider`, `base_url` and `dialect`."""
     harnesses: tuple[str, ...] = ()
@@ -208,6 +221,9 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         replay=str(raw["replay"]) if raw.get("replay") else None,
         roster=tuple(_roster(raw.get("roster"))),
         job_budget=_limits(raw.get("job_budget")),
+        earlier_budgets=tuple(
+            EarlierBudget(_limits(one), str(one.get("until") or "?")) for one in _objects(raw.get("earlier_budgets"))
+        ),
         endpoints=_endpoints(raw.get("endpoints")),
         harnesses=_texts(raw.get("harnesses")),
         leaderboard=leaderboard.read(raw.get("leaderboard")),
@@ -227,6 +243,10 @@ def key_variables(job_dir: Path) -> tuple[str, ...]:
 def renew(plan: Plan, job: JobPlan) -> None:
     """Have the record of a job that goes on say its budget as it is now, and which variables have its keys, too."""
     record, now = load(job.directory), describe(plan, job)
+    before = record.get("job_budget")
+    if isinstance(before, dict) and before != now["job_budget"]:
+        until = plan.options.now.isoformat(timespec="seconds").replace("+00:00", "Z")
+        record["earlier_budgets"] = [*_objects(record.get("earlier_budgets")), before | {"until": until}]
     record["job_budget"] = now["job_budget"]
     record["key_variables"] = sorted({*_texts(record.get("key_variables")), *now["key_variables"]})
     kept = {name: value for name, value in record["options"].items() if not name.startswith("budget_")}
@@ -240,6 +260,10 @@ def _roster(given: Any) -> Iterator[Seat]:
             caps = _limits(seat.get("limits"))
             member, role = str(seat.get("member") or seat["name"]), str(seat.get("role") or "?")
             yield Seat(seat["name"], member, role, caps, str(seat.get("model") or ""), str(seat.get("endpoint") or ""))
+
+
+def _objects(given: Any) -> list[dict[str, Any]]:
+    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
 
 def _endpoints(given: Any) -> dict[str, Mapping[str, Any]]:

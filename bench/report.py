@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,8 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "environment": job.plan.environment,
         "agent": job.plan.agent,
         "budget": dict(job.plan.budget),
+        "job_budget": asdict(job.plan.job_budget),
+        "earlier_budgets": [asdict(one.limits) | {"until": one.until} for one in job.plan.earlier_budgets],
         "trust_domain": trust_domain(job.plan.harnesses),
         "leaderboard": job.plan.leaderboard.to_json(),
         "planned_trials": job.planned_trials,

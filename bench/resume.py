@@ -12,8 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from bench.budget import caps_said
+from bench.condition import Limits
 from bench.costs import usd
 from bench.records import NOT_BEGUN, UNFINISHED, JobRecord, TrialRecord
+
+NO_LIMITS = Limits()
 
 LONG_S = 120
 """From here on, minutes are shown."""
@@ -36,7 +40,7 @@ class Estimate:
 class Resume:
     """`kept` have a score; `again` have none and are archived; `to_run` is None where only Harbor knows the number.
 
-    `record` is the job as it was found.
+    `record` is the job as it was found, `budget` has the caps with which it goes on as a whole.
     """
 
     record: JobRecord
@@ -44,6 +48,7 @@ class Resume:
     again: tuple[TrialRecord, ...]
     to_run: int | None
     estimate: Estimate | None
+    budget: Limits
 
     @property
     def job(self) -> str:
@@ -56,12 +61,12 @@ class Resume:
         return self.to_run == 0 and not self.again
 
 
-def plan(job: JobRecord) -> Resume:
-    """How this job goes on."""
+def plan(job: JobRecord, budget: Limits = NO_LIMITS) -> Resume:
+    """How this job goes on, with these caps of the whole of it."""
     kept = tuple(trial for trial in job.trials if trial.is_scored)
     again = tuple(trial for trial in job.trials if not trial.is_scored)
     to_run = None if job.planned_trials is None else max(0, job.planned_trials - len(kept))
-    return Resume(job, kept, again, to_run, _estimate(job, kept, to_run))
+    return Resume(job, kept, again, to_run, _estimate(job, kept, to_run), budget)
 
 
 def lines(resume: Resume, n_concurrent: int, archive: str) -> list[str]:
@@ -78,6 +83,8 @@ def lines(resume: Resume, n_concurrent: int, archive: str) -> list[str]:
         said.append(
             f"  {_trials(len(resume.again))} run again ({listed}); before, {usd(spent)} spent, kept in {archive}"
         )
+    if resume.budget != (before := resume.record.plan.job_budget):
+        said.append(f"  its budget is another now: {caps_said(resume.budget)}; it was {caps_said(before)}")
     said.append(f"  {_cost(resume.estimate, n_concurrent)}")
     return said
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bench import costs
 from bench.baseline import MODELLESS
-from bench.budget import said
+from bench.budget import caps_said, said
 from bench.condition import Limits, trust_domain
 from bench.costs import usd
 from bench.faults import shown
@@ -57,11 +57,19 @@ def _head(job: JobRecord) -> list[str]:
 
 
 def _budget(plan: JobPlanRecord) -> list[str]:
-    """What each trial's team could use, to be held beside another condition's."""
+    """What each trial's team could use, to be held beside another condition's; and the caps of the job, now and before.
+
+    The latter are only said where it has any, or had.
+    """
     if plan.agent in MODELLESS or not plan.budget:
         return []
     caps = Limits(*(plan.budget.get(name) for name in ("usd_micros", "tokens", "calls")))
-    return [f"budget of each trial: {said(caps, plan.budget.get('timeout_seconds'))}"]
+    lines = [f"budget of each trial: {said(caps, plan.budget.get('timeout_seconds'))}"]
+    is_one_job = " + " not in plan.job
+    if is_one_job and (plan.job_budget != Limits() or plan.earlier_budgets):
+        before = "".join(f"; until {one.until}: {caps_said(one.limits)}" for one in plan.earlier_budgets)
+        lines.append(f"budget of the job: {caps_said(plan.job_budget)}{before}")
+    return lines
 
 
 def _table(job: JobRecord) -> list[str]:

@@ -144,8 +144,14 @@ TABLE = [
         Bad(f"a budget of {given}", _options(budget_usd=given), f"--budget-usd: {given} is no sum of money; give USD")
         for given in ("0", "-1", "much", "nan", "1e12")
     ),
-    _number("--budget-calls", "budget_calls", "0"),
-    _number("--budget-tokens", "budget_tokens", "1e6"),
+    *(
+        Bad(
+            f"--budget-{unit} {given}",
+            _options(**{f"budget_{unit}": given}),
+            f"--budget-{unit}: {given} is not a whole",
+        )
+        for unit, given in (("calls", "0"), ("tokens", "1e6"))
+    ),
     Bad("-d and -p", _options(dataset="x"), "--dataset and --path: exclude each other; give one of the two"),
     Bad(
         "a bad dataset name",

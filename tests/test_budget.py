@@ -14,7 +14,7 @@ from bench.condition import Limits
 from bench.dryrun import render
 from bench.errors import InvalidInput
 from bench.manifest import load
-from tests.planning import project
+from tests.planning import NOW, project
 
 
 def team(tmp_path: Path, trial: dict[str, Any], *members: dict[str, Any]) -> Limits:
@@ -75,6 +75,44 @@ def test_a_job_that_goes_on_may_have_another_budget_and_keeps_it(tmp_path: Path)
     assert planrecord.options_of(planrecord.load(job.directory))["budget_usd"] == "5"
 
 
+@pytest.mark.parametrize("word", ["none", "off", " NONE "])
+def test_a_job_that_goes_on_may_have_no_cap_any_more_and_its_record_tells_those_before(
+    tmp_path: Path, word: str
+) -> None:
+    home = project(tmp_path)
+    home.task("good")
+    first = home.plan(budget_usd="1", budget_tokens="4000000", budget_calls="7", job_name="it")
+    (job,) = first.jobs
+    job.directory.mkdir(parents=True)
+    path = job.directory / planrecord.FILE_NAME
+    path.write_text(json.dumps(planrecord.describe(first, job)))
+    planrecord.renew(home.plan(budget_usd="5", budget_tokens="4000000", budget_calls="7", job_name="it"), job)
+    last = home.plan(budget_usd=word, budget_tokens=word, budget_calls=word, job_name="it")
+    assert last.budget == Limits()
+    planrecord.renew(last, job)
+    planrecord.renew(last, job)
+    read = planrecord.read(job.directory, [])
+    assert read.job_budget == Limits()
+    assert [(one.limits, one.until) for one in read.earlier_budgets] == [
+        (Limits(usd, 4_000_000, 7), NOW.isoformat().replace("+00:00", "Z")) for usd in (1_000_000, 5_000_000)
+    ]
+    kept = planrecord.options_of(planrecord.load(job.directory))
+    assert kept["budget_usd"] == word, "so that the next resume has none either"
+    assert not planrecord.differences(planrecord.load(job.directory), planrecord.describe(first, job))
+
+
+@pytest.mark.parametrize("given", ["nothing", "-", "0", "no", "inf", "5 calls"])
+def test_any_other_word_for_a_budget_is_one_line_with_the_way_out(tmp_path: Path, given: str) -> None:
+    home = project(tmp_path)
+    home.task("good")
+    with pytest.raises(InvalidInput) as caught:
+        home.plan(budget_usd=given, budget_calls=given)
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"--budget-usd: {given} is no sum of money; give USD, such as 25 or 2.50, or none",
+        f"--budget-calls: {given} is not a whole number from 1 to 999999999999; give one, or none",
+    ]
+
+
 def test_a_jobs_cap_below_its_first_answer_is_refused_before_anything_starts(tmp_path: Path) -> None:
     home = project(tmp_path)
     home.task("good")
@@ -86,9 +124,9 @@ def test_a_jobs_cap_below_its_first_answer_is_refused_before_anything_starts(tmp
         home.plan(manifest=manifest, budget_tokens="4000", budget_usd="0.06", budget_calls="1")
     assert [str(problem) for problem in caught.value.problems] == [
         "--budget-usd: $0.0000 spent of a cap of $0.0600, and an answer of orch may use $0.0614: "
-        "no call would go out; raise it",
+        "no call would go out; raise it, or give none",
         "--budget-tokens: 0 tokens spent of a cap of 4,000 tokens, and an answer of orch may use 4,096 tokens: "
-        "no call would go out; raise it",
+        "no call would go out; raise it, or give none",
     ]
     assert home.plan(manifest=manifest, budget_tokens="4096", budget_usd="0.06144").budget.tokens == 4096
 
@@ -102,7 +140,7 @@ def test_what_earlier_runs_left_of_a_cap_has_to_hold_a_call(tmp_path: Path) -> N
     caps = Limits(usd_micros=1_561_440, tokens=10_000, calls=5)
     assert [str(problem) for problem in too_small(condition, caps, spent.get)] == [
         "--budget-tokens: 6,000 tokens spent of a cap of 10,000 tokens, and an answer of orch may use 4,096 tokens: "
-        "no call would go out; raise it",
-        "--budget-calls: 5 calls spent of a cap of 5 calls: no call would go out; raise it",
+        "no call would go out; raise it, or give none",
+        "--budget-calls: 5 calls spent of a cap of 5 calls: no call would go out; raise it, or give none",
     ]
     assert not [*too_small(condition, Limits(tokens=10_096, calls=6), spent.get)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import resume
+from bench.condition import Limits
 from bench.outcome import Outcome
 from bench.records import NOT_BEGUN, UNFINISHED, JobRecord, TrialRecord
 from tests.records import FAILED, PASSED, UNSCORED, job, trial
@@ -89,6 +90,15 @@ def test_it_is_said_first_what_will_happen_and_what_it_may_cost() -> None:
         ".benchmark/archive/lb-team/1",
         "  about $0.1600 and 10 min more, by its 1 trial with a score",
     ]
+
+
+def test_a_budget_that_is_another_now_is_said_with_the_one_before() -> None:
+    record = planned(trial("a__1", PASSED))
+    record = replace(record, plan=replace(record.plan, job_budget=Limits(usd_micros=1_000_000)))
+    said = "  its budget is another now: any cost, any number of tokens, 9 calls; it was $1.00, any number of tokens, "
+    assert said + "any number of calls" in resume.lines(resume.plan(record, Limits(calls=9)), 4, "archive/1")
+    same = resume.lines(resume.plan(record, record.plan.job_budget), 4, "archive/1")
+    assert "budget" not in "\n".join(same)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from bench import table
+from bench.condition import Limits
 from bench.costs import Spend
+from bench.merge import merged
 from bench.outcome import Outcome
+from bench.planrecord import EarlierBudget
 from bench.records import JobRecord, Replaced
 from bench.trial.journal import JobStopped
 from tests.records import FAILED, PASSED, UNSCORED, job, trial
@@ -92,6 +95,22 @@ def test_a_baseline_is_said_to_be_one() -> None:
     record = job(trial("a__1", PASSED))
     shown = table.render(replace(record, plan=replace(record.plan, agent="nop", condition="nop")))
     assert "(Harbor's nop in a team's place; condition nop " in shown[1]
+
+
+def test_the_budget_of_the_job_is_shown_with_those_that_it_had_before() -> None:
+    record = job(trial("a__1", PASSED), planned=1)
+    budget = {"timeout_seconds": None, "usd_micros": None, "tokens": None, "calls": None}
+    plan = replace(record.plan, budget=budget, job_budget=Limits(usd_micros=5_000_000))
+    uncapped = "any number of tokens, any number of calls"
+    assert f"budget of the job: $5.00, {uncapped}" in table.render(replace(record, plan=plan))
+    before = (EarlierBudget(Limits(usd_micros=5_000_000), "2026-01-31T10:00:00Z"),)
+    plan = replace(plan, job_budget=Limits(), earlier_budgets=before)
+    said = f"budget of the job: any cost, {uncapped}; until 2026-01-31T10:00:00Z: $5.00, {uncapped}"
+    assert said in table.render(replace(record, plan=plan))
+    together = merged([replace(record, plan=replace(plan, job=name), directory=Path(name)) for name in ("a", "b")])
+    assert "budget of the job" not in "\n".join(table.render(together[0])), "each had its own"
+    plan = replace(plan, earlier_budgets=())
+    assert "budget of the job" not in "\n".join(table.render(replace(record, plan=plan)))
 
 
 @pytest.mark.parametrize("label", ["budget", "agent_budget"])

@@ -37,7 +37,7 @@ def resume_of(plan: Plan, job: JobPlan) -> Resume | None:
     if plan.replay is not None:
         what = "is there already, and a replay doesn't go on: it costs nothing"
         raise InvalidInput.of(shown(job.directory), what, "choose another --job-name")
-    found = resume.plan(records.read_job(job.directory))
+    found = resume.plan(records.read_job(job.directory), plan.budget)
     problems = [*_differences(plan, job)]
     if not problems and found.record.trials and not found.is_done:
         problems = [*_damage(found.record), *_changed_tasks(job), *_spent(plan, job)]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import costs, records
+from bench.condition import Limits
 from tests.pipeline import Installation, contents, new_installation, remove
 from tests.run.test_stops import Credit, task
 from tests.trial.upstream import Upstream, serving
@@ -59,10 +60,16 @@ async def test_a_jobs_cap_that_is_reached_leaves_the_rest_for_a_resume_with_a_hi
                 in again.stderr
             )
         assert contents(installed.jobs_dir) == before
-        done = await inv(installed, "--resume", "capped", "--budget-calls", "100")
+        raised = await inv(installed, "--resume", "capped", "--budget-calls", "9")
+        assert raised.returncode == 4, raised.stderr
+        assert "its budget is another now: any cost, any number of tokens, 9 calls; it was" in raised.stderr
+        done = await inv(installed, "--resume", "capped", "--budget-calls", "none")
         assert done.returncode == 0, done.stderr
         job = records.read_job(installed.jobs_dir / "capped")
-        assert (job.counts["passed"], job.missing, job.plan.job_budget.calls) == (5, 0, 100)
+        assert (job.counts["passed"], job.missing, job.plan.job_budget) == (5, 0, Limits())
+        assert [one.limits.calls for one in job.plan.earlier_budgets] == [5, 9]
+        (said,) = [line for line in done.stdout.splitlines() if line.startswith("budget of the job: ")]
+        assert said.startswith("budget of the job: any cost, any number of tokens, any number of calls; until 2")
 
 
 async def test_a_limit_that_resets_late_stops_the_job_to_wait(installed: Installation, tmp_path: Path) -> None:
