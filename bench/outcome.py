@@ -1,6 +1,8 @@
 """`classify(facts)`: passed, failed or unscored, and why. Pure; the order is DESIGN's.
 
-1. A cause proved from the host's side that ended the trial, or kept it from being judged: unscored.
+1. A cause proved from the host's side that ended the trial, or kept it from being judged: unscored. And a team that no
+   model call went out for (its cap or its time was used up in the steps before) has never played, so that what a
+   verifier finds is not its work: failed.
 2. The host's own verdict on the evidence.
 3. A finite reward from 0 to 1: passed where it is 1.0, else failed with the reward kept. Labels don't change it.
 4. The agents had control and there is no reward: failed, with a label; unless a verifier that ran to its end after a
@@ -36,6 +38,9 @@ LABEL_OF_EXCEPTION = {
     "MemoryLimitExceededError": "environment_lost",
 }
 """What the agents can bring about once they have control: a label, never an excuse."""
+
+NEVER_PLAYED = "never_played"
+"""The label of a trial, or of a step of its task, in which no model call of the team went out."""
 
 SCRIPT_FAULTS = frozenset({"script_mismatch", "script_exhausted", "replay_miss"})
 """Faults that are labels, too: they say that a rehearsal's script, or a replay's cassette, has to be looked at."""
@@ -79,6 +84,8 @@ class Facts:
     verifier_checks: Mapping[str, bool] | None = None
     file_checks: Mapping[str, bool] | None = None
     verifier_tail: str = ""
+    ended_because: str = ""
+    """Why the team's work ended, in one line; empty where it said that it is done."""
     reward_file: str = ""
     """What the verifier's reward file holds, such as `reward.txt holds 'great'`; empty where there is none."""
 
@@ -104,6 +111,10 @@ def classify(facts: Facts) -> Outcome:
     unscored = proved_cause(facts)
     if unscored is not None:
         return Outcome("unscored", None, unscored, _unique(labels))
+
+    if NEVER_PLAYED in labels:
+        because = facts.ended_because or "no model call went out"
+        return Outcome("failed", 0.0, f"never played: {because}", _unique(labels))
 
     reward, complaint = _reward(facts.rewards)
     if complaint.startswith(OUT_OF_RANGE):
@@ -226,6 +237,7 @@ def facts_from(result: Any, *, checks: Any = None) -> Facts:
         cancelled=exception_type == "CancelledError",
         verifier_checks=_checks(dig(checks, "evidence")),
         file_checks=_checks(dig(checks, "files")),
+        ended_because=str(told.get("reason") or ""),
     )
 
 

@@ -182,21 +182,27 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         session = self._session
         assert session is not None
         report = Report(self._told, session.condition, self._terms, timings, step, self._used)
-        deadline = Deadline.start(limit, time.monotonic())
+        used_before, deadline = self._used, Deadline.start(limit, time.monotonic())
         try:
-            async with session.lease.notices(self._trial) as notices:
-                if step is not None:
-                    await session.lease.step(self._trial, step.name)
-                with timings.step("post"):
-                    playing = asyncio.create_task(self._play(instruction, environment))
-                with timings.step("work"):
-                    end = await _first_end(playing, notices, deadline)
+            if deadline.passed:
+                # Earlier steps have used up the trial's time.
+                end = End("deadline", deadline.reason())
+            else:
+                async with session.lease.notices(self._trial) as notices:
+                    if step is not None:
+                        await session.lease.step(self._trial, step.name)
+                    with timings.step("post"):
+                        playing = asyncio.create_task(self._play(instruction, environment))
+                    with timings.step("work"):
+                        end = await _first_end(playing, notices, deadline)
         finally:
             self._worked_s += deadline.worked_s
             held = await self._book(report, is_last=step is None or step.is_last)
         if held and end.ended == "deadline":
             end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
         report.end(end)
+        if self._used is not used_before:
+            report.booked()
         if end.fault is not None:
             if end.fault.kind == "gateway_lost":
                 await sessions.discard(self._job_dir, session)

@@ -117,17 +117,13 @@ class Play:
         act, timings, is_first = self._now.act, self._now.timings, self._company is None
         team, room = self._company = self._company or await self._prepare()
         try:
-            if act.step is not None:
-                await self._stage.session.lease.step(self._cast.trial, act.step.name)
-            if is_first:
-                await team.start()
-                await self._post(room)
-            else:
+            if over := self._time_is_over():
                 room.listen_anew()
-                self._paused = False
-                await team.go_on(self._now.report.meter, lambda: self._post(room))
-            with timings.step("work"):
-                end = await self._work(team, notices)
+                end = over
+            else:
+                await self._begin(team, room, is_first=is_first)
+                with timings.step("work"):
+                    end = await self._work(team, notices)
         except asyncio.CancelledError:
             await _within(CANCEL_S, self._leave(team, room, None))
             raise
@@ -141,7 +137,27 @@ class Play:
             # The team's time went by while the gateway kept its calls back: nothing can be said of the team.
             end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
             self._now.report.end(end)
+        if self.used is not self._now.used_before:
+            self._now.report.booked()
         return end if failed is None or end.fault else failed
+
+    def _time_is_over(self) -> End | None:
+        """The end of an act that doesn't begin, since earlier ones have used up the trial's time."""
+        limit = replace(self._now.act.limit, worked_s=self._worked_s)
+        deadline = Deadline.start(limit, self._now.began_at)
+        return End("deadline", deadline.reason()) if self._paused and deadline.passed else None
+
+    async def _begin(self, team: TeamAtWork, room: Room, *, is_first: bool) -> None:
+        step = self._now.act.step
+        if step is not None:
+            await self._stage.session.lease.step(self._cast.trial, step.name)
+        if is_first:
+            await team.start()
+            await self._post(room)
+        else:
+            room.listen_anew()
+            self._paused = False
+            await team.go_on(self._now.report.meter, lambda: self._post(room))
 
     async def _post(self, room: Room) -> None:
         with self._now.timings.step("post"):
@@ -195,7 +211,9 @@ class Play:
             return failed
         with timings.step("upload"):
             await asyncio.gather(self._upload(), team.recall(), self._cross_check(team, end))
-        story = export.Story(room.cast.trial, self._stage.version, act.instruction, team.played())
+        # Of a team that was never given this step the newest is of the one before.
+        played = team.played() if room.posted else ()
+        story = export.Story(room.cast.trial, self._stage.version, act.instruction, played)
         export.write_trajectory(self._stage.logs_dir, self._stage.session.condition, found, story)
         return None
 

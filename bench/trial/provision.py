@@ -178,7 +178,7 @@ class Room:
     def listen_anew(self) -> None:
         """Wait for the end of a further step, after those that were said before."""
         self.done = asyncio.get_running_loop().create_future()
-        self.done_seen_at, self.posted_at = None, math.inf
+        self.posted, self.posted_at, self.done_seen_at = None, math.inf, None
 
     async def post(self, instruction: str) -> None:
         """Post the task, or a step of it, as the user's mention of the orchestrator."""

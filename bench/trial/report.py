@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench.condition import trust_domain
+from bench.outcome import NEVER_PLAYED
 from bench.trial.ends import End
 from bench.trial.meter import Meter
 from bench.trial.provision import Cast
@@ -94,6 +95,11 @@ class Report:
         self._facts["fault"] = asdict(end.fault) if end.fault else None
         self._facts["ended"], self._facts["reason"] = end.ended, end.reason
         self.label(*end.labels)
+
+    def booked(self) -> None:
+        """The meter has the gateway's own figures: where no call went out, nobody has played."""
+        if self._facts["fault"] is None and not any(used["calls"] for used in self.meter.agents.values()):
+            self.label(NEVER_PLAYED)
 
     def done(self, event_id: str, seen_at: float) -> None:
         """The event that said that the work is done, and when it was seen (Unix seconds)."""

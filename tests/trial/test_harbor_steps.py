@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -121,8 +123,6 @@ echo '{{"reward": {reward}, "speed": {speed}}}' > /logs/verifier/reward.json
 
 def task(tmp_path: Path, *, toml: str = "", script: str = SCRIPT, like: Path | None = None) -> Path:
     """A task in steps `one` and `two`, each with a workdir, a setup script and rewards of two keys."""
-    import shutil
-
     path = tmp_path / "made-in-steps"
     if like is not None:
         shutil.copytree(like, path)
@@ -151,6 +151,48 @@ async def test_each_step_is_set_up_and_its_rewards_are_combined_key_by_key(harbo
     assert ran.result.verifier_result.rewards == {"reward": 0.75, "speed": 4.0}
     assert (ran.record.outcome.outcome, ran.record.outcome.reward) == ("failed", 0.75)
     assert ran.record.outcome.reason == "step one: reward 0.5"
+
+
+END_OF_FIRST = "  - name: end of the first\n"
+ONCE_MORE = '  - name: once more\n    on: result\n    do:\n      - run: "true"\n'
+CONTENT_WITH_ANYTHING = "#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n"
+
+
+@pytest.mark.parametrize(
+    ("budget", "script", "ends", "because"),
+    [
+        ("timeout_seconds: 60\n  max_calls: 3", SCRIPT.replace(END_OF_FIRST, ONCE_MORE + END_OF_FIRST), [None, "budget"], "Buzzbench budget: the trial "),
+        (
+            "timeout_seconds: 1",
+            SCRIPT.replace('expect: ["ask one"]', 'expect: ["ask one"]\n    think_s: [60, 60]'),
+            ["agent_timeout", "agent_timeout"],
+            "the team's time is over after 0.0 s: it had 1 s of work (trial_budget.timeout_seconds 1 s in the manifest, "
+            "of which earlier steps took ",
+        ),
+    ],
+    ids=["cap", "deadline"],
+)
+async def test_a_step_that_the_team_never_played_is_not_passed_whatever_its_verifier_finds(
+    harbor: HarborJobs, tmp_path: Path, budget: str, script: str, ends: list[str | None], because: str
+) -> None:
+    """What is there then is the work of the step before."""
+    made = task(tmp_path, toml=f'[[steps]]\nname = "one"\nmin_reward = 1.0\n[[steps]]\nname = "two"\n', script=script)
+    for step in ("one", "two"):
+        (made / "steps" / step / "tests" / "test.sh").write_text(CONTENT_WITH_ANYTHING)
+    manifest = tmp_path / "manifests" / "rehearsal.yaml"
+    shutil.copytree(ROOT / "manifests", manifest.parent)
+    manifest.write_text(re.sub(r"timeout_seconds: \d+", budget, manifest.read_text()))
+    ran = await harbor.run(made, manifest_path=manifest)
+    assert ran.result.verifier_result.rewards == {"reward": 1.0}
+    one, two = (step.outcome for step in ran.record.steps)
+    assert (one.outcome, one.labels) == ("passed", tuple(filter(None, ends[:1])))
+    assert (two.outcome, two.reward, two.labels) == ("failed", 0.0, (ends[1], "never_played"))
+    assert two.reason.startswith(f"never played: {because}")
+    whole = ran.record.outcome
+    assert (whole.outcome, whole.reward, whole.reason) == ("failed", 0.5, f"step two: {two.reason}")
+    told = json.loads((ran.directory / "steps/two/agent/trajectory.json").read_text())
+    assert "ask one" not in json.dumps(told)
+    assert TrajectoryValidator().validate(ran.directory / "steps/two/agent/trajectory.json")
 
 
 async def test_the_last_steps_reward_is_the_trials_where_the_task_says_so(harbor: HarborJobs, tmp_path: Path) -> None:

@@ -279,7 +279,8 @@ async def test_a_budget_is_one_for_all_steps(bench: Any, tmp_path: Path, monkeyp
         trial = bench.trial(in_steps(bench, "budget"), **terms)
         draft, change = await play(trial, "one", "two")
     assert (draft["ended"], change["ended"]) == ("done", "budget")
-    assert "budget" in change["labels"]
+    assert draft["labels"] == []
+    assert change["labels"] == ["budget", "never_played"]
     assert len(upstream.asked) == 1
 
 
