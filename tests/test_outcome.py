@@ -134,6 +134,18 @@ def test_what_the_verifier_found_wrong_is_the_reason_where_the_host_has_no_verdi
     assert classify(facts).reason == "evidence: a"
 
 
+def test_what_a_verifier_finds_is_no_work_of_a_team_that_never_played() -> None:
+    """Its cap or its time was used up, and what is there was there before."""
+    idle = ran(rewards=REWARD_1, labels=("budget", "never_played"), ended_because="the trial has a cap of 3 calls")
+    why = "never played: the trial has a cap of 3 calls"
+    assert classify(idle) == Outcome("failed", 0.0, why, ("budget", "never_played"))
+    gone = ran(rewards=REWARD_1, labels=("never_played",), fault=Fault("relay_gone", "…"))
+    assert classify(gone).outcome == "unscored"
+    told = {"labels": ["never_played"], "reason": "it was late", "timings": {"post": 0.1}}
+    facts = facts_from({"agent_result": {"metadata": {"buzzbench": told}}, "verifier_result": {"rewards": REWARD_1}})
+    assert classify(facts).reason == "never played: it was late"
+
+
 def test_an_equal_verdict_is_not_tampering() -> None:
     facts = ran(rewards=REWARD_0, host_checks={"a": False}, verifier_checks={"a": False})
     assert classify(facts) == Outcome("failed", 0.0, "evidence: a")

@@ -114,7 +114,7 @@ class Play:
         return self._stage.session
 
     async def _perform(self, notices: AsyncIterator[Notice]) -> End:
-        act, timings, is_first = self._now.act, self._now.timings, self._company is None
+        is_first = self._company is None
         team, room = self._company = self._company or await self._prepare()
         try:
             if over := self._time_is_over():
@@ -122,7 +122,7 @@ class Play:
                 end = over
             else:
                 await self._begin(team, room, is_first=is_first)
-                with timings.step("work"):
+                with self._now.timings.step("work"):
                     end = await self._work(team, notices)
         except asyncio.CancelledError:
             await _within(CANCEL_S, self._leave(team, room, None))

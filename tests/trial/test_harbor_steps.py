@@ -161,13 +161,18 @@ CONTENT_WITH_ANYTHING = "#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n"
 @pytest.mark.parametrize(
     ("budget", "script", "ends", "because"),
     [
-        ("timeout_seconds: 60\n  max_calls: 3", SCRIPT.replace(END_OF_FIRST, ONCE_MORE + END_OF_FIRST), [None, "budget"], "Buzzbench budget: the trial "),
+        (
+            "timeout_seconds: 60\n  max_calls: 3",
+            SCRIPT.replace(END_OF_FIRST, ONCE_MORE + END_OF_FIRST),
+            [None, "budget"],
+            "Buzzbench budget: the trial ",
+        ),
         (
             "timeout_seconds: 1",
             SCRIPT.replace('expect: ["ask one"]', 'expect: ["ask one"]\n    think_s: [60, 60]'),
             ["agent_timeout", "agent_timeout"],
-            "the team's time is over after 0.0 s: it had 1 s of work (trial_budget.timeout_seconds 1 s in the manifest, "
-            "of which earlier steps took ",
+            "the team's time is over after 0.0 s: it had 1 s of work (trial_budget.timeout_seconds 1 s in the "
+            "manifest, of which earlier steps took ",
         ),
     ],
     ids=["cap", "deadline"],
@@ -176,7 +181,7 @@ async def test_a_step_that_the_team_never_played_is_not_passed_whatever_its_veri
     harbor: HarborJobs, tmp_path: Path, budget: str, script: str, ends: list[str | None], because: str
 ) -> None:
     """What is there then is the work of the step before."""
-    made = task(tmp_path, toml=f'[[steps]]\nname = "one"\nmin_reward = 1.0\n[[steps]]\nname = "two"\n', script=script)
+    made = task(tmp_path, toml='[[steps]]\nname = "one"\nmin_reward = 1.0\n[[steps]]\nname = "two"\n', script=script)
     for step in ("one", "two"):
         (made / "steps" / step / "tests" / "test.sh").write_text(CONTENT_WITH_ANYTHING)
     manifest = tmp_path / "manifests" / "rehearsal.yaml"
