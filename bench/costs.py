@@ -89,6 +89,16 @@ def by_trial(calls: Iterable[Mapping[str, Any]]) -> dict[str, Spend]:
     return spends
 
 
+def by_step(calls: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Spend]]:
+    """The spend of every step of a trial's task, by trial; calls of tasks without steps are in none."""
+    spends: dict[str, dict[str, Spend]] = {}
+    for receipt in calls:
+        if step := receipt.get("step"):
+            of_trial = spends.setdefault(str(receipt.get("trial")), {})
+            of_trial[str(step)] = of_trial.get(str(step), NOTHING).plus(receipt)
+    return spends
+
+
 def mixed(calls: Iterable[Mapping[str, Any]]) -> set[str]:
     """The trials in which one model of one endpoint was served by more than one upstream, or as more than one model.
 

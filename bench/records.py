@@ -148,14 +148,15 @@ def read_job(job_dir: Path) -> JobRecord:
     plan = planrecord.read(job_dir, warnings)
     torn: list[str] = []
     calls = costs.calls_of(job_dir / RECEIPTS, torn)
-    spends, mixed = costs.by_trial(calls), costs.mixed(calls)
+    spends, of_steps, mixed = costs.by_trial(calls), costs.by_step(calls), costs.mixed(calls)
     book = journal.read(job_dir / JOURNAL)
     warnings += [*torn, *book.warnings]
     said: list[str] = []
     trials, strangers = [], []
     for directory in trial_directories(job_dir, without=book.replaced):
         of_trial: list[str] = []
-        trial = read_trial(directory, plan, spends.get(directory.name, NOTHING), of_trial)
+        name = directory.name
+        trial = read_trial(directory, plan, spends.get(name, NOTHING), of_trial, of_steps.get(name, {}))
         if book.begun and trial.trial not in book.begun and (trial.is_scored or trial.told.foreign):
             strangers.append(trial.trial)
             continue
@@ -235,9 +236,16 @@ def trial_directories(job_dir: Path, *, without: Iterable[str] = ()) -> list[Pat
 
 
 def read_trial(
-    trial_dir: Path, plan: JobPlanRecord, spend: Spend = NOTHING, warnings: list[str] | None = None
+    trial_dir: Path,
+    plan: JobPlanRecord,
+    spend: Spend = NOTHING,
+    warnings: list[str] | None = None,
+    of_steps: Mapping[str, Spend] | None = None,
 ) -> TrialRecord:
-    """One trial from its directory, with the host's own verdict where the task has one."""
+    """One trial from its directory, with the host's own verdict where the task has one.
+
+    `spend` is what its calls cost, `of_steps` the same of each step of its task.
+    """
     path = trial_dir / "result.json"
     result = object_in(path)
     if result is None:
@@ -257,15 +265,19 @@ def read_trial(
     facts = _facts(result, trial_dir, task_dir, warnings)
     if facts.fault is None and (noted := object_in(trial_dir / FAULT_FILE)):
         facts = replace(facts, fault=Fault(str(noted.get("kind")), str(noted.get("reason"))))
-    steps = tuple(_steps(result, trial_dir, task_dir, warnings))
+    steps = tuple(_steps(result, trial_dir, task_dir, warnings, of_steps or {}))
     outcome = combined(result, facts, steps) if steps else classify(facts)
     planned = plan.holds(task, _source_of(result, task))
     checksum = str(result.get("task_checksum") or "")
-    return TrialRecord(trial_dir.name, task, outcome, _seconds(result), spend, planned, steps, checksum, told)
+    return TrialRecord(trial_dir.name, task, outcome, seconds(result), spend, planned, steps, checksum, told)
 
 
 def _steps(
-    result: Mapping[str, Any], trial_dir: Path, task_dir: Path | None, warnings: list[str]
+    result: Mapping[str, Any],
+    trial_dir: Path,
+    task_dir: Path | None,
+    warnings: list[str],
+    spends: Mapping[str, Spend],
 ) -> Iterator[StepOutcome]:
     """What each step is worth that the trial came to."""
     had_control = False
@@ -273,7 +285,8 @@ def _steps(
         facts = _facts(part, trial_dir / "steps" / name, task_dir, warnings, name)
         facts = set_up_later(facts) if had_control else facts
         had_control = facts.agents_had_control
-        yield StepOutcome(name, classify(facts))
+        team_s = seconds(part.get("agent_execution"))
+        yield StepOutcome(name, classify(facts), team_s, spends.get(name, NOTHING))
 
 
 def judged_apart(plan: JobPlanRecord, task: str) -> bool:
@@ -389,9 +402,10 @@ def _reward_file(directory: Path) -> str:
     return ""
 
 
-def _seconds(result: Mapping[str, Any]) -> float:
+def seconds(times: Any) -> float:
+    """From `started_at` to `finished_at` of a part of a result.json; 0.0 where they aren't there."""
     try:
-        began, ended = (datetime.fromisoformat(result[name]) for name in ("started_at", "finished_at"))
+        began, ended = (datetime.fromisoformat(times[name]) for name in ("started_at", "finished_at"))
         # A clock that was set back meanwhile makes no negative time.
         return max(0.0, (ended - began).total_seconds())
     except (KeyError, TypeError, ValueError):

@@ -12,15 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bench.costs import NOTHING, Spend
 from bench.outcome import Facts, Outcome, dig, proved_cause
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """One step that a trial came to, by its name."""
+    """One step that a trial came to, by its name. `seconds` is how long its team had it, judging left out."""
 
     name: str
     outcome: Outcome
+    seconds: float = 0.0
+    spend: Spend = NOTHING
 
 
 def step_parts(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

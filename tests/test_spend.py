@@ -173,6 +173,76 @@ def test_a_call_under_way_is_unknown_until_it_has_ended(job: Path) -> None:
     assert (after.total.spend.calls, after.total.spend.unknown_calls, after.total.charged_usd_micros) == (1, 0, 3)
 
 
+def test_calls_that_a_dead_gateway_left_open_are_said_with_the_bound_that_they_are_charged_at(job: Path) -> None:
+    """They may have been answered, and paid, all the same."""
+    write(job, receipt(cost=1), *(unknown(charged=charged) | {"outcome": "open"} for charged in (900, 100)))
+    total = read(job).total
+    assert (total.open_calls, total.open_usd_micros, total.open_tokens) == (2, 1_000, 200)
+    assert (
+        "2 calls are cut off with the gateway or the machine, and may have been paid (marked +?): "
+        "the caps count their bounds, $0.0010, 200 tokens"
+    ) in lines(read(job))
+    assert not [line for line in lines(read(job)) if "no full report" in line]
+    running = "\n".join(lines(Books(job).read(running=True)))
+    assert "2 calls are under way (marked +?): the caps count their bounds, $0.0010, 200 tokens" in running
+    assert to_json(read(job))["total"]["open_usd_micros"] == 1_000
+
+
+def test_an_open_call_without_a_bound_has_an_unknown_cost(job: Path) -> None:
+    write(job, unknown(charged=None) | {"outcome": "open"})
+    assert any(line.endswith("the caps count its bound, an unknown cost, 100 tokens") for line in lines(read(job)))
+
+
+def step_result(name: str, seconds: int) -> dict[str, Any]:
+    times = {"started_at": "2026-01-31T10:00:00Z", "finished_at": f"2026-01-31T10:00:{seconds:02}Z"}
+    return {"step_name": name, "agent_execution": times}
+
+
+def test_steps_have_their_own_rows_with_the_time_that_a_team_had_them(job: Path) -> None:
+    for trial, times in (("alpha__1", (10, 20)), ("alpha__2", (30, 40))):
+        (job / trial).mkdir()
+        parts = [step_result("write", times[0]), step_result("amend", times[1])]
+        (job / trial / "result.json").write_text(json.dumps({"step_results": parts}))
+        journal(job, begun(trial), ended(trial))
+        write(job, receipt(trial, step="write", cost=5), receipt(trial, step="amend", cost=7))
+    write(job, receipt("beta__1", cost=1))
+    found = read(job)
+    assert [
+        (task, name, step.used.spend.cost_usd_micros, step.seconds) for (task, name), step in found.steps.items()
+    ] == [
+        ("org/alpha", "write", 10, (10.0, 30.0)),
+        ("org/alpha", "amend", 14, (20.0, 40.0)),
+    ]
+    shown = lines(found)
+    assert any(re.match(r"step write of org/alpha +2 .* \$0\.0000 +20\.0$", line) for line in shown)
+    assert "median s: how long a team had the step, in trials that have ended" in shown
+    told = to_json(found)
+    assert [(step["task"], step["step"], step["calls"], step["seconds"]) for step in told["steps"]] == [
+        ("org/alpha", "write", 2, [10.0, 30.0]),
+        ("org/alpha", "amend", 2, [20.0, 40.0]),
+    ]
+    assert told["trials"]["alpha__2"]["steps"]["amend"]["cost_usd_micros"] == 7
+    assert told["trials"]["beta__1"]["steps"] == {}
+
+
+def test_of_a_trial_that_runs_the_steps_are_in_the_order_of_their_calls(job: Path) -> None:
+    journal(job, begun("alpha__1"))
+    write(job, receipt(step="write"), receipt(step="amend"), receipt(step="write"))
+    running = Books(job).read(running=True)
+    assert [(name, step.used.spend.calls, step.seconds) for name, step in running.trials["alpha__1"].steps.items()] == [
+        ("write", 2, ()),
+        ("amend", 1, ()),
+    ]
+
+
+def test_without_steps_and_unknown_calls_there_are_no_such_columns(job: Path) -> None:
+    write(job, receipt())
+    head = lines(read(job))[3]
+    assert head.split() == ["calls", "fresh", "cache", "read", "cache", "write", "output", "cost"]
+    write(job, unknown())
+    assert "unknown" in lines(read(job))[3]
+
+
 def test_caps_are_shown_nearest_first_with_what_was_charged(job: Path) -> None:
     write(job, receipt(), receipt(), unknown(charged=700), receipt("alpha__2"))
     found = read(job)

@@ -6,7 +6,6 @@ found.total.spend.cost_usd_micros
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,10 +13,11 @@ from typing import Any, Literal
 
 from bench import jsonl, planrecord, records
 from bench.condition import Limits
+from bench.jsonfile import object_in
 from bench.planrecord import JobPlanRecord
 from bench.records import JOURNAL, NOT_BEGUN, RECEIPTS, UNFINISHED, JobRecord
-from bench.spend.tally import Tally, Used
-from bench.stepoutcomes import told
+from bench.spend.tally import UNNAMED, Tally, Used
+from bench.stepoutcomes import step_parts, told
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, AttemptStarted, Journal, TrialEnded
 
@@ -43,6 +43,17 @@ class Cap:
 
 
 @dataclass(frozen=True)
+class StepSpend:
+    """One step of a task, of a trial or of all trials together.
+
+    `seconds` is how long the team had each time, of trials that have ended.
+    """
+
+    used: Used
+    seconds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class TrialSpend:
     """One trial. `state` is its outcome, `running`, `cut off` (nothing runs, and it has no end), `replaced`, `gone`
     (its directory is), `not selected`, or `?` where the journal is silent.
@@ -54,6 +65,7 @@ class TrialSpend:
     state: str
     used: Used
     agents: Mapping[str, Used]
+    steps: Mapping[str, StepSpend]
     self_report: Mapping[str, Mapping[str, Any]]
 
 
@@ -68,6 +80,8 @@ class JobSpend:
     agents: Mapping[str, Used]
     roles: Mapping[str, Used]
     models: Mapping[str, Used]
+    steps: Mapping[tuple[str, str], StepSpend]
+    """By task and step, in the order in which they were played; empty where no task has steps."""
     trials: Mapping[str, TrialSpend]
     caps: tuple[Cap, ...]
     planned_trials: int | None
@@ -88,7 +102,7 @@ class Books:
     _offset: int = 0
     _lines: int = 0
     _warnings: list[str] = field(default_factory=list)
-    _self_reports: dict[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    _ended: dict[str, _Ended] = field(default_factory=dict)
 
     def read(self, *, running: bool = False) -> JobSpend:
         """The job as its files have it now. What can't be read is named in `warnings`.
@@ -123,6 +137,7 @@ class Books:
             agents=_marked(_named(self._tally.by("agent")), unsure=total.unsure),
             roles=_marked(_named(self._tally.by("agent", "member", name=by_role)), unsure=total.unsure),
             models=_marked(_named(self._tally.by("model")), unsure=total.unsure),
+            steps=_by_task(trials.values()),
             trials=trials,
             caps=tuple(sorted(_caps(plan, total, trials), key=lambda cap: -(cap.part or 0))),
             planned_trials=planned,
@@ -150,25 +165,31 @@ class Books:
         agents: dict[str, dict[str, Used]] = {}
         for (trial, agent), sums in self._tally.by("trial", "agent").items():
             agents.setdefault(trial, {})[agent] = sums
+        steps: dict[str, dict[str, Used]] = {}
+        for (trial, step), sums in self._tally.by("trial", "step", as_they_came=True).items():
+            if step != UNNAMED:
+                steps.setdefault(trial, {})[step] = sums
         found = {}
         for name in dict.fromkeys([*states, *used]):
             begun = book.begun.get(name) or book.replaced.get(name)
+            ended = self._what_ended(name, states.get(name, "?"))
             found[name] = TrialSpend(
                 task=begun.task if begun else name.rpartition("__")[0],
                 state=states.get(name, "?"),
                 used=replace(used.get(name, Used()), unsure=name in unsure),
                 agents=agents.get(name, {}),
-                self_report=self._self_report(name, states.get(name, "?")),
+                steps=_in_order(ended.steps, steps.get(name, {}), unsure=name in unsure),
+                self_report=ended.self_report,
             )
         return found
 
-    def _self_report(self, trial: str, state: str) -> Mapping[str, Mapping[str, Any]]:
-        """What a trial's agents said, read once it has ended."""
+    def _what_ended(self, trial: str, state: str) -> _Ended:
+        """What a trial's result tells, read once it has ended."""
         if state == "running":
-            return {}
-        if trial not in self._self_reports:
-            self._self_reports[trial] = _self_report(self.directory / trial / "result.json")
-        return self._self_reports[trial]
+            return _Ended()
+        if trial not in self._ended:
+            self._ended[trial] = _Ended.read(self.directory / trial / "result.json")
+        return self._ended[trial]
 
 
 def _marked(groups: Mapping[str, Used], *, unsure: bool) -> dict[str, Used]:
@@ -228,10 +249,36 @@ def _caps(plan: JobPlanRecord, total: Used, trials: Mapping[str, TrialSpend]) ->
                     yield Cap("agent", name, agent, unit, own, used.charged(unit))
 
 
-def _self_report(result: Path) -> Mapping[str, Mapping[str, Any]]:
-    """What a trial's agents said that they used (bench.trial.selfreport), by name."""
-    try:
-        said = told(json.loads(result.read_bytes()))[-1]["self_report"]
-        return {str(name): facts for name, facts in said.items() if isinstance(facts, dict)}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
+def _in_order(ended: Mapping[str, float], used: Mapping[str, Used], *, unsure: bool) -> dict[str, StepSpend]:
+    """A trial's steps: those that its result has, in order, and those that only receipts name."""
+    return {
+        name: StepSpend(replace(used.get(name, Used()), unsure=unsure), (ended[name],) if ended.get(name) else ())
+        for name in dict.fromkeys([*ended, *used])
+    }
+
+
+def _by_task(trials: Iterable[TrialSpend]) -> dict[tuple[str, str], StepSpend]:
+    """The steps of all trials, those of attempts that were replaced, too."""
+    together: dict[tuple[str, str], StepSpend] = {}
+    for trial in trials:
+        for name, step in trial.steps.items():
+            known = together.get((trial.task, name), StepSpend(Used()))
+            together[trial.task, name] = StepSpend(known.used + step.used, known.seconds + step.seconds)
+    return together
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What the result.json of a trial that has ended tells beside its outcome."""
+
+    self_report: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    steps: Mapping[str, float] = field(default_factory=dict)
+    """How many seconds the team had each step."""
+
+    @classmethod
+    def read(cls, path: Path) -> _Ended:
+        result = object_in(path) or {}
+        steps = {name: records.seconds(part.get("agent_execution")) for name, part in step_parts(result)}
+        said = ours[-1].get("self_report") if (ours := told(result)) else None
+        agents = said.items() if isinstance(said, dict) else ()
+        return cls({str(name): facts for name, facts in agents if isinstance(facts, dict)}, steps)

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 from bench import jsonl
 from bench.costs import TOKEN_CLASSES, Spend, call_of, number
 
-NAMES = ("trial", "agent", "member", "model")
+NAMES = ("trial", "agent", "member", "model", "step")
+
+UNNAMED = "none named"
+"""What a receipt doesn't say; of a task without steps none does say a step."""
 
 type Key = tuple[str, ...]
 
@@ -21,6 +24,8 @@ type Key = tuple[str, ...]
 class Used:
     """What calls used. `refused` never went out. `charged_*` is what caps count: None where a call had no bound.
 
+    `open_calls` are those of the unknown ones that have no end: under way, or cut by a gateway that died. `open_*` is
+    the bound that each of them reserved, and is charged at: None where one had none.
     `unsure`: receipts are damaged or contradicted, so that these sums may lack something.
     """
 
@@ -28,7 +33,26 @@ class Used:
     refused: int = 0
     charged_usd_micros: int | None = 0
     charged_tokens: int | None = 0
+    open_calls: int = 0
+    open_usd_micros: int | None = 0
+    open_tokens: int | None = 0
     unsure: bool = False
+
+    def __add__(self, other: Used) -> Used:
+        def both(name: str) -> int | None:
+            mine, others = getattr(self, name), getattr(other, name)
+            return None if mine is None or others is None else mine + others
+
+        return Used(
+            self.spend + other.spend,
+            self.refused + other.refused,
+            both("charged_usd_micros"),
+            both("charged_tokens"),
+            self.open_calls + other.open_calls,
+            both("open_usd_micros"),
+            both("open_tokens"),
+            self.unsure or other.unsure,
+        )
 
     def charged(self, unit: str) -> int | None:
         """What counts against a cap in that unit."""
@@ -38,7 +62,7 @@ class Used:
 
 
 class _Part(NamedTuple):
-    """One receipt's part in the sums, or a sum. `unbounded_*` are calls that had no bound."""
+    """One receipt's part in the sums, or a sum. `*unbounded_*` are calls that had no bound."""
 
     calls: int = 0
     refused: int = 0
@@ -52,6 +76,11 @@ class _Part(NamedTuple):
     charged_tokens: int = 0
     unbounded_usd_micros: int = 0
     unbounded_tokens: int = 0
+    open_calls: int = 0
+    open_usd_micros: int = 0
+    open_tokens: int = 0
+    open_unbounded_usd_micros: int = 0
+    open_unbounded_tokens: int = 0
 
     @property
     def used(self) -> Used:
@@ -61,6 +90,9 @@ class _Part(NamedTuple):
             self.refused,
             None if self.unbounded_usd_micros else self.charged_usd_micros,
             None if self.unbounded_tokens else self.charged_tokens,
+            self.open_calls,
+            None if self.open_unbounded_usd_micros else self.open_usd_micros,
+            None if self.open_unbounded_tokens else self.open_tokens,
         )
 
 
@@ -89,20 +121,22 @@ class Tally:
             return False
         call = call_of(receipt, self._taken)
         self._taken += 1
-        key = tuple(str(receipt.get(name) or "none named") for name in NAMES)
+        key = tuple(str(receipt.get(name) or UNNAMED) for name in NAMES)
         if call in self._calls:
             _add(self._sums, *self._calls[call], -1)
         self._calls[call] = key, _part(receipt)
         _add(self._sums, *self._calls[call])
         return True
 
-    def by(self, *names: str, name: Callable[[Key], Key] = lambda key: key) -> dict[Key, Used]:
-        """The sums for each combination of these, sorted; `name` makes the key of them."""
+    def by(
+        self, *names: str, name: Callable[[Key], Key] = lambda key: key, as_they_came: bool = False
+    ) -> dict[Key, Used]:
+        """The sums for each combination of these, sorted unless `as_they_came`; `name` makes the key of them."""
         places = [NAMES.index(wanted) for wanted in names]
         groups: dict[Key, _Part] = {}
         for key, part in self._sums.items():
             _add(groups, name(tuple(key[place] for place in places)), part)
-        return {key: part.used for key, part in sorted(groups.items())}
+        return {key: part.used for key, part in (groups.items() if as_they_came else sorted(groups.items()))}
 
 
 def _part(receipt: dict[str, Any]) -> _Part:
@@ -110,11 +144,8 @@ def _part(receipt: dict[str, Any]) -> _Part:
         return _Part(refused=1)
     known = [number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")]
     charged = [number(receipt.get(name)) for name in ("charged_usd_micros", "charged_tokens")]
+    bounds = (*(count or 0 for count in charged), *(int(count is None) for count in charged))
+    is_open = receipt.get("outcome") == "open"
     return _Part(
-        1,
-        0,
-        int(None in known),
-        *(count or 0 for count in known),
-        *(count or 0 for count in charged),
-        *(int(count is None) for count in charged),
+        1, 0, int(None in known), *(count or 0 for count in known), *bounds, *((1, *bounds) if is_open else ())
     )

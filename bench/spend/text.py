@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 from bench.costs import TOKEN_CLASSES, usd
-from bench.spend.sums import Cap, JobSpend, TrialSpend
+from bench.spend.sums import Cap, JobSpend, StepSpend, TrialSpend
 from bench.spend.tally import Used
 
 MOST_TRIALS, MOST_CAPS = 20, 5
@@ -16,7 +17,7 @@ MOST_TRIALS, MOST_CAPS = 20, 5
 NEAR = 0.8
 """From this part of a cap on it is called near."""
 
-COLUMNS = ("calls", "unknown", "fresh", "cache read", "cache write", "output", "cost")
+COLUMNS = ("fresh", "cache read", "cache write", "output", "cost")
 UNITS: Mapping[str, Callable[[int], str]] = {
     "usd_micros": usd,
     "tokens": lambda n: f"{n:,} tokens",
@@ -25,11 +26,19 @@ UNITS: Mapping[str, Callable[[int], str]] = {
 
 
 def lines(job: JobSpend) -> list[str]:
-    """Tables by role, agent, model and trial, then the caps, then what agents themselves said."""
+    """A table by role, agent, model, step and trial, then the caps, then what agents themselves said."""
     dearest = sorted(job.trials.items(), key=lambda item: _dear(item[1].used))[:MOST_TRIALS]
     trials = {f"{name} ({trial.state})": trial.used for name, trial in dearest}
-    sections = {"role": job.roles, "agent": job.agents, "model": job.models, "trial": trials, "all": {"": job.total}}
-    shown = ["", headline(job), "", *_table(sections)]
+    steps = {f"{name} of {task}": step.used for (task, name), step in job.steps.items()}
+    sections = {
+        "role": job.roles,
+        "agent": job.agents,
+        "model": job.models,
+        "step": steps,
+        "trial": trials,
+        "all": {"": job.total},
+    }
+    shown = ["", headline(job), "", *_table(sections, job)]
     if len(job.trials) > MOST_TRIALS:
         shown.append(f"the {MOST_TRIALS} dearest of {len(job.trials)} trials are shown; --json has all")
     return [*shown, *_caps(job.caps), *_unknown(job), *_self_reports(job.trials)]
@@ -72,12 +81,14 @@ def to_json(job: JobSpend) -> dict[str, Any]:
         "roles": _all(job.roles),
         "agents": _all(job.agents),
         "models": _all(job.models),
+        "steps": [{"task": task, "step": name} | _step(step) for (task, name), step in job.steps.items()],
         "trials": {
             name: {
                 "task": trial.task,
                 "state": trial.state,
                 **_used(trial.used),
                 "agents": _all(trial.agents),
+                "steps": {name: _step(step) for name, step in trial.steps.items()},
                 "self_report": trial.self_report,
             }
             for name, trial in job.trials.items()
@@ -91,26 +102,41 @@ def _all(groups: Mapping[str, Used]) -> dict[str, dict[str, Any]]:
     return {name: _used(used) for name, used in groups.items()}
 
 
+def _step(step: StepSpend) -> dict[str, Any]:
+    """A step's sums, and how long the team had each time that it came to it, in seconds."""
+    return _used(step.used) | {"seconds": [round(seconds, 3) for seconds in step.seconds]}
+
+
 def _used(used: Used) -> dict[str, Any]:
     charged = {"charged_usd_micros": used.charged_usd_micros, "charged_tokens": used.charged_tokens}
-    return {**asdict(used.spend), "unsure": used.unsure, "refused_calls": used.refused, **charged}
+    cut_off = {"open_calls": used.open_calls, "open_usd_micros": used.open_usd_micros, "open_tokens": used.open_tokens}
+    return {**asdict(used.spend), "unsure": used.unsure, "refused_calls": used.refused, **charged, **cut_off}
 
 
-def _table(sections: Mapping[str, Mapping[str, Used]]) -> list[str]:
+def _table(sections: Mapping[str, Mapping[str, Used]], job: JobSpend) -> list[str]:
     """A row for each name of each section, all in the same columns, the sections apart."""
-    rows: list[tuple[str, ...]] = [("", *COLUMNS)]
+    unknown = ["unknown"] if job.total.spend.unknown_calls else []
+    times = {f"step {name} of {task}": _time(step.seconds) for (task, name), step in job.steps.items()}
+    rows: list[tuple[str, ...]] = [("", "calls", *unknown, *COLUMNS, *(["median s"] if times else []))]
     for what, section in ((what, section) for what, section in sections.items() if section):
-        rows += [(f"{what} {name}".rstrip(), *_cells(used)) for name, used in section.items()]
+        for name, used in section.items():
+            title = f"{what} {name}".rstrip()
+            calls = (f"{used.spend.calls:,}", *([f"{used.spend.unknown_calls:,}"] if unknown else []))
+            rows.append((title, *calls, *_cells(used), *([times.get(title, "")] if times else [])))
         rows.append(("",))
-    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(COLUMNS) + 1)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
+    shown = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+    return [*shown, *(["median s: how long a team had the step, in trials that have ended", ""] if times else [])]
+
+
+def _time(seconds: Sequence[float]) -> str:
+    return f"{median(seconds):.1f}" if seconds else "–"
 
 
 def _cells(used: Used) -> tuple[str, ...]:
-    """A row's cells; `+?` marks a sum that some call is missing from."""
-    spend = used.spend
-    tokens = (f"{getattr(spend, name):,}{_mark(used)}" for name in TOKEN_CLASSES)
-    return (f"{spend.calls:,}", f"{spend.unknown_calls:,}", *tokens, f"{usd(spend.cost_usd_micros)}{_mark(used)}")
+    """A row's tokens and cost; `+?` marks a sum that some call is missing from."""
+    tokens = (f"{getattr(used.spend, name):,}{_mark(used)}" for name in TOKEN_CLASSES)
+    return (*tokens, f"{usd(used.spend.cost_usd_micros)}{_mark(used)}")
 
 
 def _mark(used: Used) -> str:
@@ -140,14 +166,32 @@ def _cap(cap: Cap) -> str:
 
 
 def _unknown(job: JobSpend) -> Iterator[str]:
-    calls = job.total.spend.unknown_calls
+    total = job.total
+    calls = total.spend.unknown_calls - total.open_calls
     if calls:
         yield (
             f"{calls} call{' has' if calls == 1 else 's have'} no full report (marked +?): the caps count "
             "what each had reserved"
         )
-    if job.total.refused:
-        yield f"{job.total.refused} more were refused by the gateway, and never went out"
+    if total.open_calls:
+        yield _open(total, running=job.running)
+    if total.refused:
+        yield f"{total.refused} more were refused by the gateway, and never went out"
+
+
+def _open(total: Used, *, running: bool) -> str:
+    """Of calls that have no end: they may have been answered, and paid, all the same."""
+    one = total.open_calls == 1
+    state = "under way" if running else "cut off with the gateway or the machine, and may have been paid"
+    money, tokens = total.open_usd_micros, total.open_tokens
+    bounds = ", ".join(
+        [
+            "an unknown cost" if money is None else usd(money),
+            "an unknown number of tokens" if tokens is None else f"{tokens:,} tokens",
+        ]
+    )
+    said = f"{total.open_calls} call{' is' if one else 's are'} {state} (marked +?): the caps count"
+    return f"{said} {'its bound' if one else 'their bounds'}, {bounds}"
 
 
 def _self_reports(trials: Mapping[str, TrialSpend]) -> Iterator[str]:
