@@ -179,43 +179,9 @@ def bench(
     json: bool = False,
 ) -> None:
     """Run the whole pipeline: keys, stack, Harbor jobs, result."""
-    commands.bench(
-        dataset=dataset,
-        path=path,
-        include_task=include_task,
-        exclude_task=exclude_task,
-        n_tasks=n_tasks,
-        layer=layer,
-        attempts=attempts,
-        manifest=manifest,
-        endpoint_config=endpoint_config,
-        n_concurrent=n_concurrent,
-        jobs_dir=jobs_dir,
-        job_name=job_name,
-        resume=resume,
-        rehearsal=rehearsal,
-        script=script,
-        stack=stack,
-        environment=environment,
-        agent=agent,
-        model=model,
-        agent_kwarg=agent_kwarg,
-        environment_kwarg=environment_kwarg,
-        max_retries=max_retries,
-        harbor_config=harbor_config,
-        record=record,
-        replay=replay,
-        budget_usd=budget_usd,
-        budget_tokens=budget_tokens,
-        budget_calls=budget_calls,
-        leaderboard=leaderboard,
-        upload=upload,
-        upload_anyway=upload_anyway,
-        gui=gui,
-        fresh=fresh,
-        dry_run=dry_run,
-        json=json,
-    )
+    options = dict(locals())
+    del options["c"]
+    commands.bench(**options)
 
 
 @stage(
