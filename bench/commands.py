@@ -61,13 +61,13 @@ def schema() -> None:
 def check_xbuild(*, manifest: str, source: str, image: str, arch: str, **_: Any) -> None:
     from bench import xbuild as module
 
-    module.check(manifest, source, image, arch)
+    module.check(manifest=manifest, source=source, image=image, arch=arch)
 
 
 def xbuild(*, manifest: str, source: str, image: str, arch: str, force: bool) -> None:
     from bench import xbuild as module
 
-    module.xbuild(manifest, source, image, arch, force)
+    module.xbuild(manifest=manifest, source=source, image=image, arch=arch, force=force)
 
 
 def gui(*, source: str) -> None:

@@ -12,7 +12,7 @@ from bench.stack import ServiceStatus, StackStatus, kinds
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
-def status(settings: Settings, as_json: bool) -> StackStatus:
+def status(settings: Settings, *, as_json: bool) -> StackStatus:
     """Print the stack's state on standard output: a line a service, or one JSON object.
 
     The object has `address` (see StackAddress; null when down), `services` (see ServiceStatus), `jobs`, `left`: jobs

@@ -10,7 +10,7 @@ from bench.settings import Settings
 from bench.stack import StackAddress, address, kinds
 
 
-def up(settings: Settings, state: State, stack: str, fresh: bool) -> StackAddress:
+def up(settings: Settings, state: State, stack: str, *, fresh: bool) -> StackAddress:
     """Bring the stack of that kind up, a no-op if it is, and say so in one line. See `bench.stack.kinds.up`."""
     before = address(settings.state_dir)
     found = kinds.up(settings, state, stack, fresh=fresh)

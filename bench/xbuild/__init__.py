@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DEFAULT_MANIFEST = ROOT / "manifests" / "tb-cobol-sonnet-haiku.yaml"
 
 
-def check(manifest: str, source: str, image: str, arch: str) -> None:
+def check(*, manifest: str = "", source: str = "", image: str = "", arch: str = "") -> None:
     """Raise InvalidInput for a manifest, a source or an architecture that won't do."""
     from bench.xbuild.artifacts import AGENTS
     from bench.xbuild.source import require
@@ -49,7 +49,9 @@ def check(manifest: str, source: str, image: str, arch: str) -> None:
     raise_problems(faults)
 
 
-def xbuild(manifest: str, source: str, image: str, arch: str, force: bool) -> Artifacts | None:
+def xbuild(
+    *, manifest: str = "", source: str = "", image: str = "", arch: str = "", force: bool = False
+) -> Artifacts | None:
     """The programs for the manifest's agents, built if they have to be; None if it has no real agents, or if a
     person named a directory that holds them.
 

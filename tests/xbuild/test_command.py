@@ -22,7 +22,7 @@ def no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
-        xbuild.check("no.yaml", str(tmp_path), "", "sparc")
+        xbuild.check(manifest="no.yaml", source=str(tmp_path), arch="sparc")
     assert str(caught.value).splitlines() == [
         "no.yaml: no such manifest",
         f"--source: there is no {tmp_path}/Cargo.toml; give a checkout of Buzz",
@@ -34,14 +34,14 @@ def test_a_setting_is_complained_of_by_its_own_name(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("BUZZBENCH_BUZZ_SOURCE", str(tmp_path))
     monkeypatch.setenv("BUZZBENCH_XBUILD_ARCH", "vax")
     with pytest.raises(InvalidInput) as caught:
-        xbuild.check("", "", "", "")
+        xbuild.check()
     said = str(caught.value)
     assert said.startswith(f"BUZZBENCH_BUZZ_SOURCE: there is no {tmp_path}/Cargo.toml")
     assert "\nBUZZBENCH_XBUILD_ARCH: no agents can be built for 'vax'" in said
 
 
 def test_a_condition_without_real_agents_needs_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert xbuild.xbuild(BUILTIN, "", "", "", force=True) is None
+    assert xbuild.xbuild(manifest=BUILTIN, force=True) is None
     said = "xbuild: the condition builtin-solo-sonnet46 has no real agents, nothing to build\n"
     assert capfd.readouterr() == ("", said)
     assert not (tmp_path / "state").exists()
@@ -50,7 +50,7 @@ def test_a_condition_without_real_agents_needs_nothing(tmp_path: Path, capfd: py
 @pytest.mark.parametrize("arch", ["", "arm64"])
 def test_without_docker_one_line_says_so(arch: str) -> None:
     with pytest.raises(MachineLacks) as caught:
-        xbuild.xbuild("", "", "", arch, force=False)
+        xbuild.xbuild(arch=arch)
     assert str(caught.value) == "xbuild: there is no docker command; install Docker with its Compose plugin"
 
 

@@ -24,8 +24,8 @@ def test_a_named_directory_needs_no_build_and_no_engine(
 ) -> None:
     monkeypatch.setenv("BUZZBENCH_AGENT_PROGRAMS", str(tmp_path))
     with pytest.raises(MachineLacks, match="there is no buzz-acp and no buzz-agent and no buzz-dev-mcp"):
-        xbuild.xbuild(TEAM, "", "", "", False)
+        xbuild.xbuild(manifest=TEAM)
     for name in ("buzz-acp", "buzz-agent", "buzz-dev-mcp"):
         (tmp_path / name).touch()
-    assert xbuild.xbuild(TEAM, "", "", "", False) is None
+    assert xbuild.xbuild(manifest=TEAM) is None
     assert capsys.readouterr().err == f"xbuild: the agents' programs are those in {tmp_path}, nothing to build\n"
