@@ -143,7 +143,7 @@ def _tries(*, environment: str, n_concurrent: int, **arguments: Any) -> Tries:
 
 
 def check_doctor(*, path: str, manifest: str, endpoint_config: str, **_: Any) -> None:
-    from bench import dataset
+    from bench import dataset, textfile
     from bench.faults import Faults
 
     faults = Faults()
@@ -151,7 +151,7 @@ def check_doctor(*, path: str, manifest: str, endpoint_config: str, **_: Any) ->
         faults.catch(lambda: dataset.read(Path(path), settings_module.ROOT / "buzz-dataset"))
     for given, what in ((manifest, "manifest"), (endpoint_config, "endpoint file")):
         if given and not Path(given).is_file():
-            faults.append(Problem(given, f"no such {what}"))
+            faults.append(Problem(given, f"no such {what}", textfile.similar(Path(given), what)))
     raise_problems(faults)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench import judge, tasksteps, textfile, tomlfile, wording
 from bench.errors import InvalidInput, Problem
-from bench.nearest import did_you_mean, nearest
+from bench.nearest import did_you_mean, nearest, similar_path
 from bench.wording import Described
 from bench.yamlfile import Document
 
@@ -122,7 +122,7 @@ def read(path: Path, buzz_root: Path) -> Dataset:
     """
     shown, resolved = str(path), path.resolve()
     if not resolved.exists():
-        raise InvalidInput.of(shown, "no such path", _similar_sibling(path))
+        raise InvalidInput.of(shown, "no such path", similar_path(path, among=Path.is_dir))
     if not resolved.is_dir():
         raise InvalidInput.of(shown, "is a file; give a task's directory, or a folder of tasks")
     buzz = resolved.is_relative_to(buzz_root.resolve())
@@ -138,13 +138,6 @@ def read(path: Path, buzz_root: Path) -> Dataset:
         raise InvalidInput.of(shown, "no tasks found: neither a task.toml in it nor in a directory of it", fix)
     tasks = tuple(_task(directory, path if single else path / directory.name, buzz) for directory in directories)
     return Dataset(resolved, single, buzz, tuple(_with_duplicates(tasks, path)))
-
-
-def _similar_sibling(path: Path) -> str:
-    parent = path.parent
-    names = [d.name for d in parent.iterdir() if d.is_dir()] if parent.is_dir() else []
-    near = did_you_mean(path.name, names)
-    return near and f"{near} in {parent}"
 
 
 def _task(directory: Path, shown: Path, buzz: bool) -> Task:
@@ -261,7 +254,8 @@ def _names(value: Any) -> tuple[str, ...]:
 def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterator[Problem]:
     """What makes Harbor leave a directory out without a word (HARBOR.md section 2.1)."""
     if not (directory / "environment").is_dir() and not _get(values, "environment", "docker_image"):
-        yield Problem(str(shown), "has neither an environment/ directory nor [environment].docker_image")
+        what = "has neither an environment/ directory nor [environment].docker_image"
+        yield Problem(str(shown), what, "say in environment/Dockerfile what the team works in")
     own_image = _table(_table(values, "verifier"), "environment").get("docker_image")
     judged = own_image or any((directory / "tests" / name).is_file() for name in VERIFIERS)
     if values.get("steps"):
@@ -270,7 +264,7 @@ def _file_faults(directory: Path, shown: Path, values: dict[str, Any]) -> Iterat
         return
     yield from _instruction_faults(Path(), directory, shown)
     if not judged:
-        yield Problem(str(shown), "has no tests/test.sh")
+        yield Problem(str(shown), "has no tests/test.sh", "it writes 1 or 0 into /logs/verifier/reward.txt")
 
 
 def _step_file_faults(
@@ -288,7 +282,7 @@ def _step_file_faults(
 def _instruction_faults(place: Path, directory: Path, shown: Path) -> Iterator[Problem]:
     file = directory / place / "instruction.md"
     if not file.is_file():
-        yield Problem(str(shown), f"has no {place / file.name}")
+        yield Problem(str(shown), f"has no {place / file.name}", "say in it what is to be done")
         return
     where = str(shown / place / file.name)
     try:

@@ -348,26 +348,8 @@ def explain(document: yamlfile.Document, details: ErrorDetails, whole: type[Stri
             what = "prices are USD per million tokens, not per token"
             return document.problem(field, what, "give input, cached_input, cache_write and output so")
         case "extra_forbidden":
-            return document.problem(field, "unknown field", did_you_mean(str(field[-1]), _known(field, whole)))
+            return document.problem(
+                field, wording.UNKNOWN_FIELD, did_you_mean(str(field[-1]), wording.fields_beside(field, whole))
+            )
         case _:
             return document.problem(field, wording.said(details))
-
-
-def _known(field: yamlfile.Field, whole: type[Strict]) -> list[str]:
-    """The names of the fields that may stand beside the given one."""
-    models: dict[tuple[str, ...], type[Strict]] = {
-        (): whole,
-        ("roster",): Member,
-        ("roster", "prompt"): Pinned,
-        ("roster", "persona"): Pinned,
-        ("roster", "skills"): Pinned,
-        ("roster", "generation"): Generation,
-        ("roster", "budget"): Budget,
-        ("trial_budget",): TrialBudget,
-        ("environment",): Environment,
-    }
-    way = tuple(part for part in field[:-1] if isinstance(part, str))
-    if way[:1] == ("prices",):
-        return list((TierRow if way[2:] == ("tiers",) else PriceRow).model_fields)
-    model = models.get(way)
-    return list(model.model_fields) if model else []

@@ -106,12 +106,16 @@ def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Pro
     """Tasks that call on members by name whom the roster lacks: a mention of them would reach nobody."""
     names = {agent.name for agent in condition.agents}
     short: dict[str, list[str]] = {}
+    playable = []
     for task in tasks if names else ():
         if missing := set(task.needs_members) - names:
             short.setdefault(_listed(missing), []).append(task.directory.name)
+        else:
+            playable.append(task.directory.name)
+    others = f"play the others: {' '.join(f'-i {name}' for name in playable)}" if playable else "leave them out with -x"
     for missing_names, needing in short.items():
         what = f"its roster ({_listed(names)}) lacks {missing_names}, whom these tasks call on: {_listed(needing)}"
-        yield Problem(condition.name, what, "take another --manifest, or leave them out with -x")
+        yield Problem(condition.name, what, f"take another --manifest, or {others}")
 
 
 def team_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
@@ -161,7 +165,12 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
         elif not parsed.steps_for(lead.name, lead.member):
             yield Problem(shown(file), f"has no steps for {lead.name}, the orchestrator of {condition.name}")
     if missing:
-        yield Problem("--rehearsal", f"no rehearsal/{script}.yaml in {_listed(missing)}", "leave them out with -x")
+        there = {file.stem for task in tasks for file in (task.directory / "rehearsal").glob("*.yaml")}
+        fix = (
+            did_you_mean(script, there - {script})
+            or "leave them out with -x, or write it (buzz-dataset/README.md has its form)"
+        )
+        yield Problem("--rehearsal", f"no rehearsal/{script}.yaml in {_listed(missing)}", fix)
 
 
 def sandbox_problems(tasks: Sequence[Task], *, modelless: bool) -> Iterator[Problem]:

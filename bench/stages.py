@@ -15,6 +15,7 @@ import errno
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from invoke import Call, Collection, Config, Executor, Exit, Task
@@ -23,6 +24,7 @@ from invoke.parser.parser import ParseMachine
 
 from bench import settings
 from bench.errors import BuzzbenchError, Problem, Problems, raise_problems
+from bench.nearest import did_you_mean
 
 type Check = Callable[..., object]
 type Plan = Callable[..., Mapping[str, Any] | None]
@@ -205,12 +207,24 @@ def _usage(message: str) -> Exit:
 def _parse_error_as_usage(machine: ParseMachine, message: str) -> None:
     task = getattr(machine.context, "name", None)
     hint = f"inv --help {task}" if task else "inv --list"
+    unknown = re.match(r"No idea what '(.*)' is!", message)
+    raise _usage(f"{message.rstrip('.!')}{_why(machine, unknown[1]) if unknown else ''}; see `{hint}`")
+
+
+def _why(machine: ParseMachine, unknown: str) -> str:
+    """What a word that Invoke has no idea of may be meant for."""
+    flags = getattr(machine.context, "flags", {})
+    if unknown.startswith("-"):
+        near = did_you_mean(unknown, flags)
+        return near and f" ({near}?)"
     # A flag that has its value already takes no second one: Invoke then stumbles over the value.
     flag: Argument | None = machine.flag
-    why = ""
     if flag and flag.got_value:
-        why = f" (is {flag!r} given twice?)" if flag.takes_value else f" ({flag!r} takes no value)"
-    raise _usage(f"{message.rstrip('.!')}{why}; see `{hint}`")
+        return f" (is {flag!r} given twice?)" if flag.takes_value else f" ({flag!r} takes no value)"
+    if "--path" in flags and Path(unknown).exists():
+        return f" (did you mean --path {unknown}?)"
+    near = did_you_mean(unknown, machine.contexts)
+    return near and f" ({near}?)"
 
 
 _load_project = Config.load_project

@@ -14,11 +14,16 @@ from typing import Any
 
 from bench.errors import InvalidInput
 from bench.faults import shown
+from bench.nearest import similar_path
+from bench.settings import ROOT
 
 MIB = 1 << 20
 
 MOST_BYTES = 4 * MIB
 """Of a file that a person writes. Those that come with Buzzbench have some 10,000."""
+
+USUAL_PLACES = {"manifest": ROOT / "manifests", "endpoint file": ROOT / "manifests/endpoints"}
+"""Where files of a kind mostly are, for one that isn't where it was looked for."""
 
 MOST_DEPTH = 50
 """How many lists and mappings may lie in one another; a manifest has six."""
@@ -47,7 +52,7 @@ def data(path: Path, *, what: str, where: str = "", most_bytes: int = MOST_BYTES
                 raise InvalidInput.of(where, f"is a pipe or a device, no {what}", "give a file")
             content = file.read(most_bytes + 1)
     except FileNotFoundError:
-        raise InvalidInput.of(where, f"no such {what}") from None
+        raise InvalidInput.of(where, f"no such {what}", similar(path, what)) from None
     except IsADirectoryError:
         raise InvalidInput.of(where, f"is a directory, no {what}") from None
     except OSError as error:
@@ -57,6 +62,11 @@ def data(path: Path, *, what: str, where: str = "", most_bytes: int = MOST_BYTES
     if len(content) > most_bytes:
         raise InvalidInput.of(where, f"this {what} has more than {most_bytes // MIB} MiB")
     return content
+
+
+def similar(path: Path, what: str) -> str:
+    """`did you mean <path>`, of a file that isn't there; `what` is its kind."""
+    return similar_path(path, *(USUAL_PLACES[what],) if what in USUAL_PLACES else ())
 
 
 def text(path: Path, *, what: str, where: str = "", most_bytes: int = MOST_BYTES) -> str:

@@ -61,7 +61,7 @@ def load(task_dir: Path) -> tuple[Answer, ...]:
     try:
         return tuple(Answers.model_validate(document.data).answers)
     except ValidationError as error:
-        raise InvalidInput(document.problems(error)) from None
+        raise InvalidInput(document.problems(error, Answers)) from None
 
 
 def fitting(answers: Sequence[Answer], text: str, given: Mapping[int, int]) -> int | None:

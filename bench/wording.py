@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAliasType, get_args, get_origin
 
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
 type Field = tuple[str | int, ...]
@@ -26,6 +27,8 @@ class Described(NamedTuple):
     default: str
     what: str
 
+
+UNKNOWN_FIELD = "unknown field"
 
 LONGEST_SHOWN = 80
 """Characters of a value in a message."""
@@ -67,7 +70,7 @@ def said(fault: ErrorDetails) -> str:
         case "missing":
             return "is missing"
         case "extra_forbidden":
-            return "unknown field"
+            return UNKNOWN_FIELD
         case "literal_error" | "enum":
             return _unlisted(fault["input"], str(context["expected"]).replace(" or ", ", "))
         case "greater_than":
@@ -94,8 +97,32 @@ def said(fault: ErrorDetails) -> str:
             return f"{_lowered(fault['msg'])}, not {value}"
 
 
+def fields_beside(loc: tuple[int | str, ...], whole: type[BaseModel]) -> list[str]:
+    """The names of the fields that may stand at the place of the last part of `loc`, in a file of the form `whole`."""
+    models = _models(whole)
+    for part in loc[:-1]:
+        # Numbers of a list's items and names that people chose lead no deeper.
+        inner = [model.model_fields[part].annotation for model in models if part in model.model_fields]
+        models = [model for annotation in inner for model in _models(annotation)] or models
+    return list(dict.fromkeys(name for model in models for name in model.model_fields))
+
+
+def _models(annotation: Any) -> list[Any]:
+    """The models in a type, however it is made of others."""
+    if isinstance(annotation, TypeAliasType):
+        return _models(annotation.__value__)
+    if get_origin(annotation) is Annotated:
+        return _models(annotation.__origin__)
+    fields = getattr(annotation, "model_fields", None)
+    if fields is None:
+        return [model for part in get_args(annotation) for model in _models(part)]
+    return _models(fields["root"].annotation) if list(fields) == ["root"] else [annotation]
+
+
 def _unlisted(given: Any, expected: str) -> str:
     """A value that is none of those there are, with the one that was probably meant."""
+    if not isinstance(given, str) and f"'{given}'" in expected.split(", "):
+        return f'{shown(given)} is no text; write it in quotes: "{given}"'
     near = did_you_mean(given, [name.strip("'") for name in expected.split(", ")]) if isinstance(given, str) else ""
     return f"{shown(given)} is not one of {expected}" + (f"; {near}" if near else "")
 

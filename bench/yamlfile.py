@@ -12,9 +12,10 @@ import yaml
 
 from bench import faults, textfile, wording
 from bench.errors import InvalidInput, Problem, raise_problems
+from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
 
 type Field = wording.Field
 
@@ -54,10 +55,11 @@ class Document:
         """A field as people write it."""
         return dotted(field)
 
-    def problems(self, error: ValidationError) -> Iterator[Problem]:
-        """What pydantic says of the data, in our words, one for each place."""
+    def problems(self, error: ValidationError, form: type[BaseModel] | None = None) -> Iterator[Problem]:
+        """What pydantic says of the data, in our words, one for each place; with `form`, also which field was meant."""
         for field, what in wording.by_place(self.data, error.errors(include_url=False)).items():
-            yield self.problem(field, what)
+            known = wording.fields_beside(field, form) if form and what == wording.UNKNOWN_FIELD else []
+            yield self.problem(field, what, did_you_mean(str(field[-1]), known) if known else "")
 
 
 def dotted(field: Field) -> str:

@@ -57,9 +57,10 @@ def test_two_first_runs_at_once_both_work(project: Path) -> None:
     assert not (project / ".tools" / "sync.lock").exists()
 
 
-def test_without_a_task_it_shows_the_tasks(project: Path) -> None:
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_without_a_task_it_shows_the_tasks(project: Path, words: list[str]) -> None:
     """Invoke alone would show its own options."""
-    run = start(project)
+    run = start(project, *words)
     shown, _ = run.communicate(timeout=110)
     assert run.returncode == 0
     assert shown == "Available tasks:\n\n  where   Say where.\n\n"

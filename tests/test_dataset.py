@@ -107,7 +107,7 @@ def test_buzz_tasks_are_those_whose_resolved_path_lies_under_the_projects_folder
     ("path", "message"),
     [
         ("nope", "no such path"),
-        ("buzz-datasett", "no such path; did you mean buzz-dataset in "),
+        ("buzz-datasett", "/buzz-datasett: no such path; did you mean /"),
         ("manifests/rehearsal.yaml", "is a file; give a task's directory, or a folder of tasks"),
         ("buzz-dataset", "no tasks found: neither a task.toml in it nor in a directory of it"),
         ("deep", "tasks are looked for one level down: is it "),
@@ -131,13 +131,14 @@ def test_all_faults_of_a_dataset_are_found_at_once(home: Project) -> None:
     at = home.tasks
     assert faults(home) == [
         f"{at}/a/task.toml:2: not valid TOML: Invalid value",
-        f"{at}/b: has no instruction.md",
+        f"{at}/b: has no instruction.md; say in it what is to be done",
         f"{at}/b/task.toml:4: [metadata].evaluation_layer: unknown layer 'smoke'; it is regression or workflow",
         f"{at}/c/task.toml:2: [task].name: 'c' is no task name; its form is org/name, such as buzz/hello",
-        f"{at}/c: has no tests/test.sh",
+        f"{at}/c: has no tests/test.sh; it writes 1 or 0 into /logs/verifier/reward.txt",
         f"{at}/c/task.toml: [metadata].evaluation_layer: is missing; it is regression or workflow",
         f"{at}/d/task.toml: [task].name: is missing; give it a name such as buzz/hello",
-        f"{at}/f: has neither an environment/ directory nor [environment].docker_image",
+        f"{at}/f: has neither an environment/ directory nor [environment].docker_image; say in environment/Dockerfile "
+        "what the team works in",
         f"{at}/f/task.toml:6: [agent].timeout_sec: -1 is no number of seconds above 0",
         f"{at}/f/task.toml:2: [task].name: buzz/f is also the name of e",
     ]

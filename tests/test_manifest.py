@@ -203,7 +203,7 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
         (lambda d: d.pop("condition"), "condition: is missing"),
         (lambda d: d.update(condition="../x"), "condition: '../x' is no condition's name: letters, digits, blanks and"),
         (lambda d: d.update(condition="a\nb"), r"condition: 'a\nb' is no condition's name"),
-        (lambda d: d.update(schema_version=1), "schema_version: 1 is not one of '1'"),
+        (lambda d: d.update(schema_version=1), 'schema_version: 1 is no text; write it in quotes: "1"'),
         (lambda d: d["roster"][0].update(kind="boss"), "roster[0].kind: 'boss' is not one of 'orchestrator', 'worker'"),
         (lambda d: d["roster"][1].update(count="2"), "roster[1].count: '2' is no whole number"),
         (

@@ -266,8 +266,14 @@ def test_input_and_machine_faults_are_told_together_as_faults_of_the_input(both:
 
 def test_tasks_without_a_script_are_named(both: Project) -> None:
     both.task("silent", script=None)
-    assert refused(both) == "--rehearsal: no rehearsal/good.yaml in silent; leave them out with -x"
+    assert refused(both) == (
+        "--rehearsal: no rehearsal/good.yaml in silent; leave them out with -x, or write it "
+        "(buzz-dataset/README.md has its form)"
+    )
     assert both.plan(exclude=("silent",)).rehearsal == "good"
+    assert (
+        refused(both, script="goood") == "--rehearsal: no rehearsal/goood.yaml in a, b, flow, silent; did you mean good"
+    )
 
 
 def test_another_script_can_be_rehearsed(both: Project) -> None:
@@ -344,6 +350,10 @@ def test_tasks_that_call_on_members_whom_the_roster_lacks_are_refused_by_name(bo
     ]
     assert refused(both, **solo).splitlines() == expected
     assert refused(both, **solo | {"rehearsal": True}).splitlines() == expected, "and not once more of each script"
+    for name in ("a", "b"):
+        file = both.tasks / name / "task.toml"
+        file.write_text(file.read_text().replace('["worker-1"]', "[]"))
+    assert refused(both, **solo).endswith("flow; take another --manifest, or play the others: -i a -i b")
 
 
 def test_a_script_without_the_orchestrator_is_refused(both: Project) -> None:

@@ -50,7 +50,10 @@ def test_the_file_is_read_in_its_order(tmp_path: Path) -> None:
         ("answers:\n  - asked: []\n    answer: x\n", "{file}:2: answers[0].asked: is empty"),
         ("answers:\n  - asked: [x]\n", "{file}:2: answers[0].answer: is missing"),
         ("answers:\n  - asked: [x]\n    answer: 9\n", "{file}:3: answers[0].answer: 9 is no text"),
-        ("answers:\n  - asked: [x]\n    anser: y\n    answer: z\n", "{file}:3: answers[0].anser: unknown field"),
+        (
+            "answers:\n  - asked: [x]\n    anser: y\n    answer: z\n",
+            "{file}:3: answers[0].anser: unknown field; did you mean answer",
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_line(text: str, problem: str, tmp_path: Path) -> None:

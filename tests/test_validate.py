@@ -99,7 +99,10 @@ def test_the_task_ends_with_2_where_there_is_a_fault(home: Project, capsys: pyte
     assert json.loads(capsys.readouterr().out) == {"path": str(task), "tasks": ["buzz/x"], "faults": [], "notes": []}
     (task / "tests/test.sh").unlink()
     assert validate.validate(task, manifest=None, as_json=False) == 2
-    assert capsys.readouterr().out == f"fault  {task}: has no tests/test.sh\n{task}: 1 task, 1 fault\n"
+    assert capsys.readouterr().out.splitlines() == [
+        f"fault  {task}: has no tests/test.sh; it writes 1 or 0 into /logs/verifier/reward.txt",
+        f"{task}: 1 task, 1 fault",
+    ]
 
 
 def test_no_such_path_is_refused(home: Project) -> None:

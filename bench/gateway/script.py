@@ -151,7 +151,7 @@ def _checked(document: Document) -> Script:
     try:
         script = Script.model_validate(document.data)
     except ValidationError as error:
-        raise InvalidInput(document.problems(error)) from None
+        raise InvalidInput(document.problems(error, Script)) from None
     raise_problems(_faults(script, document))
     return script
 

@@ -87,7 +87,7 @@ def test_all_faults_are_told_at_once_each_with_its_line() -> None:
     text = "w:\n  - do:\n      - sai: x\n  - name: b\n    do: 1\n"
     assert problems(text) == [
         "f.yaml:2: w[0].name: is missing",
-        "f.yaml:3: w[0].do[0].sai: unknown field",
+        "f.yaml:3: w[0].do[0].sai: unknown field; did you mean say",
         "f.yaml:5: w[1].do: 1 is no list",
     ]
 
