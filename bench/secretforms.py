@@ -25,29 +25,37 @@ BETWEEN_WORDS = re.compile(r"[\s_.,:/-]+")
 TOKEN_PREFIX = "bzbtok-"  # noqa: S105  (what all of them begin with)
 """Of the tokens that the gateway gives to agents: it makes them known as such wherever they turn up."""
 
-_WORD = r"(?<![A-Za-z0-9])"
-_DIGIT = r"(?=[A-Za-z_-]*[0-9])"
-"""Keys are random: one without a digit is a word such as `sk-learn-compatible-estimators`."""
+_DIGIT = r"(?=[A-Za-z_-]{0,60}[0-9])"
+"""Keys are random: one without a digit is a word such as `sk-learn-compatible-estimators`.
+
+So many letters are looked at and no more: a text of many beginnings in a row would take for ever.
+"""
+
+
+def _begins(prefix: str) -> str:
+    """What a key begins with, and no word ends with. Its letters come first, by which a search is ten times as fast."""
+    return rf"{prefix}(?<![A-Za-z0-9]{prefix})"
+
 
 SHAPES = {
-    "an API key (sk-…)": rf"{_WORD}sk-{_DIGIT}[A-Za-z0-9_-]{{16,}}",
+    "an API key (sk-…)": rf"{_begins('sk-')}{_DIGIT}[A-Za-z0-9_-]{{16,}}",
     "a Google key (AIza…)": r"AIza[A-Za-z0-9_-]{35}",
-    "an AWS key (AKIA…, ASIA…)": rf"{_WORD}(?:AKIA|ASIA)[A-Z0-9]{{16}}",
+    "an AWS key (AKIA…, ASIA…)": r"A(?:KIA(?<![A-Za-z0-9]AKIA)|SIA(?<![A-Za-z0-9]ASIA))[A-Z0-9]{16}",
     "a GitHub token (gh._…)": r"gh[pousr]_[A-Za-z0-9]{30,}",
     "a GitHub token (github_pat_…)": r"github_pat_[A-Za-z0-9_]{30,}",
     "a Slack token (xox.-…)": r"xox[abprs]-[A-Za-z0-9-]{10,}",
-    "a Daytona key (dtn_…)": rf"{_WORD}dtn_[A-Za-z0-9]{{16,}}",
-    "a Hugging Face token (hf_…)": rf"{_WORD}hf_[A-Za-z0-9]{{30,}}",
+    "a Daytona key (dtn_…)": rf"{_begins('dtn_')}[A-Za-z0-9]{{16,}}",
+    "a Hugging Face token (hf_…)": rf"{_begins('hf_')}[A-Za-z0-9]{{30,}}",
     "a gateway token (bzbtok-…)": rf"{TOKEN_PREFIX}[A-Za-z0-9_-]{{40,}}",
-    "a Nostr secret key (nsec1…)": rf"{_WORD}nsec1[02-9ac-hj-np-z]{{58}}(?![0-9a-z])",
+    "a Nostr secret key (nsec1…)": rf"{_begins('nsec1')}[02-9ac-hj-np-z]{{58}}(?![0-9a-z])",
     "a key in a header": (
         r"(?i:\b(?:x-api-key|api-key|x-goog-api-key)\\?[\"']?\s*[:=]\s*\\?[\"']?"
         rf"|\bbearer(?:\s|%20|\+)+){_DIGIT}[A-Za-z0-9_./+=-]{{16,}}"
     ),
-    "a Groq key (gsk_…)": rf"{_WORD}gsk_[A-Za-z0-9]{{40,}}",
-    "an xAI key (xai-…)": rf"{_WORD}xai-[A-Za-z0-9]{{40,}}",
-    "a GitLab token (glpat-…)": rf"{_WORD}glpat-{_DIGIT}[A-Za-z0-9_-]{{20,}}",
-    "a signed token (JWT)": rf"{_WORD}eyJ[A-Za-z0-9_-]{{10,}}\.eyJ[A-Za-z0-9_-]{{10,}}\.[A-Za-z0-9_-]{{20,}}",
+    "a Groq key (gsk_…)": rf"{_begins('gsk_')}[A-Za-z0-9]{{40,}}",
+    "an xAI key (xai-…)": rf"{_begins('xai-')}[A-Za-z0-9]{{40,}}",
+    "a GitLab token (glpat-…)": rf"{_begins('glpat-')}{_DIGIT}[A-Za-z0-9_-]{{20,}}",
+    "a signed token (JWT)": r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}",
     "an AWS secret key": (r"(?i:aws_?secret_?(?:access_?)?key)[\s\"'\\:=>]{1,8}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"),
     "a private key": r"-----BEGIN(?: |%20|\+)(?:[A-Z]+(?: |%20|\+))*PRIVATE(?: |%20|\+)KEY-----",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shlex
@@ -19,13 +20,16 @@ from bench.faults import shown
 from bench.merge import merged
 from bench.pack import bundle, checks, contents, known, metadata, signing
 from bench.pack.metadata import Said as Said
-from bench.pack.scan import Finding, Scanner, printable
+from bench.pack.scan import MOST_BYTES, Finding, Scanner, printable
 from bench.records import JobRecord, TrialRecord, read_job, trial_directories
 from bench.report import directories_of
 from bench.settings import Settings
 from bench.upload import ANYWAY as UPLOAD_ANYWAY
 
 FINDINGS_SHOWN = 20
+MOST_DIGESTED = 10 * MOST_BYTES
+"""A larger file can't be let be: it may have a hole of any size, and nobody waits until all of it is hashed."""
+
 SHOWN = 5
 """Of the files in which a pack differs from the one that it replaces."""
 
@@ -80,7 +84,7 @@ def pack(settings: Settings, wish: Wish, environ: Mapping[str, str]) -> Packed:
     scanner = _scanner(settings, environ, directories_of_jobs, whole.values(), wish.let_be)
     texts = _texts(told, whole)
     found = [*scan(scanner, files), *(one for name, text in texts.items() for one in scanner.scan(text.encode(), name))]
-    strange = sorted(scanner.strange)
+    strange = [] if found else sorted(scanner.strange)
     raise_problems(Problem(f"--let-be {mark}", "no finding has this mark", "leave it out") for mark in strange)
     refuse_secrets(found, "nothing was packed")
     key = signing.ensure(settings.state_dir)
@@ -110,16 +114,24 @@ def refuse_upload(settings: Settings, job: JobRecord, environ: Mapping[str, str]
 
 
 def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:
-    """All that is found in the files, by their names; one that can't be read is a finding."""
+    """All that is found in the files, by their names; one that can't be read, or is too large to be, is a finding."""
     found = []
     for name, path in files.items():
         try:
-            data = path.read_bytes()
+            size = path.stat().st_size
+            if size > MOST_BYTES:
+                digest = _digest(path) if size <= MOST_DIGESTED else ""
+                found += scanner.unseen(f"{size // 1_000_000:,} MB", name, digest)
+            else:
+                found += scanner.scan(path.read_bytes(), name)
         except OSError as error:
             found.append(Finding(printable(name), f"what can't be read ({error.strerror})"))
-        else:
-            found += scanner.scan(data, name)
     return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def refuse_secrets(found: Sequence[Finding], refused: str) -> None:

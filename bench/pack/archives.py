@@ -1,132 +1,97 @@
 """What is in archives and compressed files: agents leave them, and secrets may be inside. Bounded, and never unpacked.
 
-`opened` gives the contents of ZIP (also behind a program), tar, gzip, bzip2, xz, lzma and zlib, within each other too.
+`contents` gives what is in ZIP (also behind a program), tar, gzip, bzip2, xz, lzma and zlib, whatever these stand
+behind, and in git's packs with their deltas. Of kinds that nothing here can open, such as 7z, it says so. What it can't
+find are streams without a header of their own (raw deflate, brotli), and those with a wrong one.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any
+from collections.abc import Generator, Iterator
 
-MOST_BYTES = 200_000_000
-"""Of all that is in one file: what is more is no log of a trial, or is made to fill memory."""
+from bench.pack import gitpack, streams
+from bench.pack.streams import Room, Unreadable
 
-DEEPEST = 3
+_END_OF_ZIP = b"PK\x05\x06"
 
-_MAGIC: Mapping[bytes, Callable[..., Any]] = {
-    b"\x1f\x8b\x08": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\x00": lzma.open,
-    b"\x5d\x00\x00": lzma.open,
+CLOSED = {
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a\x07": "a RAR archive",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file",
+    b"\x04\x22\x4d\x18": "an LZ4 file",
+    b"\x1f\x9d": "a file of `compress`",
+    b"LZIP\x01": "an lzip file",
+    b"\x89LZO\x00\r\n\x1a\n": "an lzop file",
 }
-_ZIP, _END_OF_ZIP = b"PK\x03\x04", b"PK\x05\x06"
-_ZLIB = tuple(bytes((0x78, level)) for level in (0x01, 0x5E, 0x9C, 0xDA))
-"""As zlib begins with its usual window: so does each object of a git repository."""
+"""What nothing here can open, by how it begins."""
 
 _BROKEN = (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, tarfile.TarError, zipfile.BadZipFile)
-_BROKEN_STREAM = (*_BROKEN, zlib.error, lzma.LZMAError)
+_BROKEN_ZIP = (*_BROKEN, zlib.error)
 
 
-class Unreadable(Exception):
-    """An archive that can't be looked into: it is encrypted, damaged, too large or too deep. The text says which."""
-
-
-def opened(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of what is in it; nothing where it is no archive. Raises Unreadable."""
-    yield from _opened(data, [MOST_BYTES], DEEPEST)
+def contents(data: bytes, room: Room) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of what is in it, one level deep; nothing where it is no archive. Raises Unreadable."""
+    if closed := next((what for magic, what in CLOSED.items() if data.startswith(magic)), None):
+        raise Unreadable(closed)
+    end, is_zip = 1, False
+    if _is_tar(data):
+        end = yield from _in_tar(data, room)
+    elif gitpack.begins(data):
+        yield from gitpack.contents(data, room)
+        return
+    elif is_zip := _is_zip(data):
+        yield from _zipped(data, room)
+    elif streams.begins(data):
+        stream = streams.first(data, room)
+        yield "content", stream.content
+        if stream.fault and not data.startswith(b"x"):  # Of two letters nobody can tell whether they meant zlib.
+            raise Unreadable(f"a compressed file that is damaged ({stream.fault})")
+        end = 1 if stream.fault else stream.end
+    for at, content in streams.anywhere(data, end, room, entries=not is_zip):
+        yield f"content at {at}", content
 
 
 def is_one(data: bytes) -> bool:
-    """Whether it looks like an archive or something compressed."""
-    return bool(_kind(data))
+    """Whether it begins like an archive or something compressed."""
+    begins = any(data.startswith(magic) for magic in CLOSED) or streams.begins(data) or gitpack.begins(data)
+    return begins or _is_tar(data) or _is_zip(data)
 
 
-def _opened(data: bytes, left: list[int], depth: int) -> Iterator[tuple[str, bytes]]:
-    for name, content in _members(data, left):
-        yield name, content
-        for inner, more in _opened(content, left, depth - 1) if depth else _too_deep(content):
-            yield f"{name}/{inner}", more
+def _is_tar(data: bytes) -> bool:
+    return data[257:262] == b"ustar"
 
 
-def _too_deep(data: bytes) -> Iterator[tuple[str, bytes]]:
-    if _kind(data):
-        raise Unreadable(f"archives within archives, more than {DEEPEST} deep")
-    yield from ()
+def _is_zip(data: bytes) -> bool:
+    return data.startswith(streams.ZIP) or (
+        streams.ZIP in data and _END_OF_ZIP in data and zipfile.is_zipfile(io.BytesIO(data))
+    )
 
 
-def _kind(data: bytes) -> str:
-    if any(data.startswith(magic) for magic in _MAGIC):
-        return "compressed"
-    if data.startswith(_ZIP):
-        return "zip"
-    if data[257:262] == b"ustar":
-        return "tar"
-    if data.startswith(_ZLIB):
-        return "zlib"
-    return "zip" if _ZIP in data and _END_OF_ZIP in data and zipfile.is_zipfile(io.BytesIO(data)) else ""
-
-
-def _members(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
-    match _kind(data):
-        case "compressed":
-            opener = next(opener for magic, opener in _MAGIC.items() if data.startswith(magic))
-            try:
-                with opener(io.BytesIO(data)) as file:
-                    yield "content", _read(file, left)
-            except _BROKEN_STREAM as error:
-                raise Unreadable(f"a compressed file that is damaged ({type(error).__name__})") from None
-        case "zlib":
-            yield from _inflated(data, left)
-        case "zip":
-            yield from _zipped(data, left)
-        case "tar":
-            yield from _in_tar(data, left)
-
-
-def _inflated(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
-    """What zlib made of something, as far as it goes; nothing where two letters only happened to look like it."""
-    try:
-        content = zlib.decompressobj().decompress(data, left[0] + 1)
-    except zlib.error:
-        return
-    yield "content", _read(io.BytesIO(content), left)
-
-
-def _zipped(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
+def _zipped(data: bytes, room: Room) -> Iterator[tuple[str, bytes]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for entry in archive.infolist():
                 if entry.flag_bits & 1:
                     raise Unreadable("an encrypted archive")
                 with archive.open(entry) as file:
-                    content = _read(file, left)
+                    content = room.take(file.read(room.left + 1))
                 yield entry.filename, content
-    except _BROKEN_STREAM as error:
+    except _BROKEN_ZIP as error:
         raise Unreadable(f"an archive that is damaged ({type(error).__name__})") from None
 
 
-def _in_tar(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
+def _in_tar(data: bytes, room: Room) -> Generator[tuple[str, bytes], None, int]:
+    """Its files; returns where it ends."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for entry in archive:
                 file = archive.extractfile(entry) if entry.isfile() else None
                 if file is not None:
-                    yield entry.name, _read(file, left)
+                    yield entry.name, room.take(file.read(room.left + 1))
+            return archive.offset
     except _BROKEN as error:
         raise Unreadable(f"an archive that is damaged ({type(error).__name__})") from None
-
-
-def _read(file: IO[bytes], left: list[int]) -> bytes:
-    """All of it, as far as there is room left. Raises Unreadable."""
-    content = file.read(left[0] + 1)
-    left[0] -= len(content)
-    if left[0] < 0:
-        raise Unreadable(f"more than {MOST_BYTES // 1_000_000} MB in one archive")
-    return content

@@ -5,7 +5,6 @@ Of trials that are over nobody has tokens and keys any more: a token is known by
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,8 +70,8 @@ def publics(settings: Settings, trial_dirs: Iterable[Path]) -> dict[str, str]:
     """Whose each public key is: those of this installation, and of the trials' members as their evidence names them."""
     found = {}
     for directory in trial_dirs:
-        # Of a task in steps, each step has its own.
-        for evidence in directory.rglob(EVIDENCE):
+        # Of a task in steps, each step has its own. What an agent has left below them isn't read as evidence.
+        for evidence in (directory / EVIDENCE, *directory.glob(f"steps/*/{EVIDENCE}")):
             for member in _roster(evidence):
                 found[str(member.get("public"))] = f"{member.get('name')} in {directory.name}"
     if state_path(settings.state_dir).exists():
@@ -82,12 +81,7 @@ def publics(settings: Settings, trial_dirs: Iterable[Path]) -> dict[str, str]:
 
 
 def _roster(evidence: Path) -> list[Mapping[str, object]]:
-    try:
-        read = json.loads(evidence.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return []
-    if not isinstance(read, dict):
-        return []
+    read = jsonfile.object_in(evidence) or {}
     roster = read.get("roster")
     listed = [*(roster if isinstance(roster, list) else ()), read.get("user")]
     return [member for member in listed if isinstance(member, dict)]

@@ -1,23 +1,44 @@
 """Looks for secrets in what is to leave this machine: those that are ours, by their values, and what looks like one.
 
-A secret that is ours is found in plain, in hex, as `nsec`, in Base64, URL-encoded, and cut in two (over two fields,
-say). Shapes are looked for in Base64 and over two neighbouring strings of JSON, too. A finding says where and what, and
-never shows it (public case 45). Archives are looked into; one that can't be is a finding, too.
+A secret that is ours is found in plain, in hex, as `nsec`, in Base64, URL-encoded, and cut in two. Shapes are looked
+for in Base64, hex and escapes, too, and both in pieces over several fields of JSON or lines of it (`pieces.py`). A
+finding says where and what, and never shows it (public case 45). Archives are looked into (`archives.py`), and Base64
+of them; one that can't be is a finding, too. However a file was made, what is done with it has an end: so much is
+taken out of it and no more, and so many levels deep.
+
+Other ways to write a secret are not known for one: reversed, in other bases, encrypted, in pictures.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
+import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 from bench.nostr import Key
-from bench.pack import archives
+from bench.pack import archives, pieces
+from bench.pack.streams import Room, Unreadable
 from bench.secretforms import SHAPES, SHORTEST, encoded, forms, halves
+
+MOST_BYTES = 200_000_000
+"""Of a file, and of all that is in it: what is more is no log of a trial, or is made to fill memory."""
+
+MOST_BYTES_OF_ALL = 2_000_000_000
+"""Of what is in the archives of all files."""
+
+DEEPEST = 6
+"""Archives and Base64 within each other."""
+
+MOST_FINDINGS = 100
+"""In one file: it is refused for one as it is for many."""
+
+MOST_NUMBERS = 100_000
+"""Of 64 digits, or of their Base64, in one file: each is tried whether it is somebody's key, which takes 0.1 ms."""
 
 KEY_HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
 KEY_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{43}(?![A-Za-z0-9+/_-])")
@@ -33,9 +54,6 @@ BREAK = re.compile(rb"(?:\s|\\[nrt])+")
 WRAPPED = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{20,}+(?:\s|\\[nrt])++)+[A-Za-z0-9+/_-]+")
 """Lines of Base64 or hex, as programs break them, also with their ends as JSON escapes them."""
 
-JOINED_CHARACTERS = 200
-"""Of each of two neighbours: longer than any key."""
-
 PRIVATE_KEY_CHARACTERS = 16_384
 """More than the longest private key has."""
 
@@ -43,11 +61,9 @@ LONG_HALF = 16
 """Shorter halves are looked for only with a digit in them: else they may be words."""
 
 FINGERPRINT = 12
+BATCH, BATCH_BYTES = 4096, 1_000_000
 
-_SHAPES_OF_BYTES = {what: re.compile(shape.encode()) for what, shape in SHAPES.items()}
-_SHAPES_OF_TEXTS = {what: re.compile(shape) for what, shape in SHAPES.items()}
-_ANY_SHAPE_OF_BYTES = re.compile("|".join(SHAPES.values()).encode())
-_ANY_SHAPE_OF_TEXTS = re.compile("|".join(SHAPES.values()))
+_SHAPES = {what: re.compile(shape.encode()) for what, shape in SHAPES.items()}
 
 
 @dataclass(frozen=True, order=True)
@@ -60,6 +76,15 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.place}: holds {self.what}" + (f" [{self.mark}]" if self.mark else "")
+
+
+class _Hit(NamedTuple):
+    """A secret in a text, between `start` and `end`."""
+
+    start: int
+    end: int
+    what: str
+    mark: str = ""
 
 
 class Scanner:
@@ -75,103 +100,179 @@ class Scanner:
         self._let_be = frozenset(let_be)
         self.strange = set(let_be)
         """The marks to let be that no finding has had yet."""
+        self._room = Room(MOST_BYTES_OF_ALL, what="in the archives of all files together")
         self._looked_at: dict[bytes, str] = {}
+        """Whose the numbers of one file are."""
 
     def scan(self, data: bytes, shown: str) -> list[Finding]:
         """What is in a file, in what it contains as an archive, and in its name: `shown`, which the findings give.
 
-        A name need not be UTF-8: an agent gave it.
+        They are no more than `MOST_FINDINGS`. A name need not be UTF-8: an agent gave it.
         """
-        found = self._scan(data, shown)
-        try:
-            for name, content in archives.opened(data):
-                found += self._scan(content, f"{shown}/{name}")
-        except archives.Unreadable as error:
-            found.append(Finding(printable(shown), f"{error}, which can't be looked into", _mark(data)))
-        for at, inner in _packed_in_base64(data):
-            found += (
-                replace(one, place=f"{_line(printable(shown), data, at)}, Base64") for one in self.scan(inner, "")
-            )
-        self.strange -= {finding.mark for finding in found}
-        return sorted({finding for finding in found if finding.mark not in self._let_be or not finding.mark})
+        found: set[Finding] = set()
+        self._looked_at.clear()
+        for finding in self._all(data, shown, Room(MOST_BYTES, self._room), DEEPEST):
+            found.add(finding)
+            if len(found) == MOST_FINDINGS:
+                break
+        return sorted(found)
 
-    def _scan(self, data: bytes, shown: str) -> list[Finding]:
+    def unseen(self, what: str, shown: str, digest: str) -> list[Finding]:
+        """The finding for what nobody can look into, unless it is let be. `digest` is its SHA-256, in hex."""
+        finding = self._kept(printable(shown), f"{what}, which can't be looked into", digest[:FINGERPRINT])
+        return [finding] if finding else []
+
+    def _kept(self, place: str, what: str, mark: str) -> Finding | None:
+        """A finding, unless it is let be."""
+        self.strange.discard(mark)
+        return None if mark and mark in self._let_be else Finding(place, what, mark)
+
+    def _all(self, data: bytes, shown: str, room: Room, deeper: int) -> Iterator[Finding]:
+        """What is in a name, a text and, so many levels deep, in what it contains."""
         name, shown = shown.encode(errors="surrogateescape"), printable(shown)
-        found = [replace(finding, place=shown) for finding in self._known(name, shown)]
+        for hit in (*self._known(name), *_shapes(name)):
+            if finding := self._kept(shown, hit.what, hit.mark):
+                yield finding
         for text in _readings(data):
-            found += self._known(text, shown)
-            found += self._keys(text, shown)
-            found += self._shapes(text, shown)
-            found += self._encoded(text, shown)
+            yield from self._placed(text, shown, self._hits(text))
         for lines in WRAPPED.finditer(data):
             text = BREAK.sub(b"", lines[0])
-            line = _line(shown, data, lines.start())
-            found += [replace(one, place=line) for one in (*self._known(text, shown), *self._encoded(text, shown))]
-        return [*found, *self._neighbours(data, shown)]
+            hits = (*self._known(text), *_encoded(text))
+            yield from self._placed(data, shown, (hit._replace(start=lines.start()) for hit in hits))
+        yield from self._in_pieces(data, shown)
+        if len(self._looked_at) >= MOST_NUMBERS:
+            what = f"more than {MOST_NUMBERS:,} numbers as long as a key"
+            yield from self.unseen(what, shown, hashlib.sha256(data).hexdigest())
+        for inside in (self._in_archive, self._in_base64):
+            try:
+                yield from inside(data, shown, room, deeper)
+            except Unreadable as error:
+                yield from self.unseen(str(error), shown, hashlib.sha256(data).hexdigest())
 
-    def _known(self, data: bytes, shown: str) -> Iterator[Finding]:
-        """One finding for each secret: where it is whole, if it is, else where half of it is."""
+    def _in_archive(self, data: bytes, shown: str, room: Room, deeper: int) -> Iterator[Finding]:
+        for inner, content in archives.contents(data, room):
+            _refuse_depth(deeper)
+            yield from self._all(content, f"{shown}/{inner}", room, deeper - 1)
+
+    def _in_base64(self, data: bytes, shown: str, room: Room, deeper: int) -> Iterator[Finding]:
+        for at, content in _packed_in_base64(data):
+            _refuse_depth(deeper)
+            room.book(len(content))
+            place = f"{_line(shown, data, at)}, Base64"
+            yield from (replace(one, place=place) for one in self._all(content, "", room, deeper - 1))
+
+    def _placed(self, data: bytes, shown: str, hits: Iterable[_Hit]) -> Iterator[Finding]:
+        """The findings of what was found in a text, each with its line."""
+        number = 0
+        for hit in hits:
+            # A file may have a million of one that is let be: their lines are not counted.
+            if finding := self._kept(shown, hit.what, hit.mark):
+                yield replace(finding, place=_line(shown, data, hit.start))
+                number += 1
+            if number == MOST_FINDINGS:
+                break
+
+    def _in_pieces(self, data: bytes, shown: str) -> Iterator[Finding]:
+        for batch in _batches(pieces.joined(data)):
+            texts = [bytes(joined.text) for joined in batch]
+            starts = [*itertools.accumulate((len(text) + 1 for text in texts), initial=0)]
+            for hit in self._hits(b"\0".join(texts)):
+                number = bisect_right(starts, hit.start) - 1
+                joined, begin = batch[number], hit.start - starts[number]
+                first, last, stop = joined.over(begin, hit.end - starts[number])
+                if first == last or any(one.what == hit.what for one in self._hits(texts[number][begin:stop])):
+                    continue  # It is in one piece, and was found there.
+                over = "two fields" if last == first + 1 else f"{last - first + 1} fields"
+                place = shown + printable(joined.place(last))
+                if finding := self._kept(place, f"{hit.what.removesuffix(', in plain')}, over {over}", hit.mark):
+                    yield finding
+
+    def _hits(self, data: bytes) -> Iterator[_Hit]:
+        yield from self._known(data)
+        yield from self._keys(data)
+        yield from _shapes(data)
+        yield from _encoded(data)
+
+    def _known(self, data: bytes) -> Iterator[_Hit]:
+        """One for each secret: where it is whole, if it is, else where half of it is."""
         for name, needles in self._needles.items():
-            at, how = next(((at, how) for needle, how in needles if (at := data.find(needle)) >= 0), (-1, ""))
-            if at >= 0:
-                yield Finding(_line(shown, data, at), how.format(name))
+            for needle, how in needles:
+                if (at := data.find(needle)) >= 0:
+                    yield _Hit(at, at + len(needle), how.format(name))
+                    break
 
-    def _keys(self, data: bytes, shown: str) -> Iterator[Finding]:
+    def _keys(self, data: bytes) -> Iterator[_Hit]:
+        """Secret keys whose public ones are known, as far as there are not too many numbers to try."""
+        if not self._publics:
+            return
         for found in KEY_HEX.finditer(data):
-            if whose := self._owner(found[0].lower()):
-                yield Finding(_line(shown, data, found.start()), f"the secret key of {whose}")
+            yield from self._key(found.start(), found.end(), found[0].lower(), "")
         for found in KEY_BASE64.finditer(data):
-            raw = base64.b64decode(found[0].translate(STANDARD_LETTERS) + b"=")
-            if whose := self._owner(raw.hex().encode()):
-                yield Finding(_line(shown, data, found.start()), f"the secret key of {whose}, in Base64")
-        if len(data) == KEY_BYTES and (whose := self._owner(data.hex().encode())):
-            yield Finding(shown, f"the secret key of {whose}, as bytes")
+            digits = base64.b64decode(found[0].translate(STANDARD_LETTERS) + b"=").hex().encode()
+            yield from self._key(found.start(), found.end(), digits, ", in Base64")
+        if len(data) == KEY_BYTES:
+            yield from self._key(0, KEY_BYTES, data.hex().encode(), ", as bytes")
+
+    def _key(self, start: int, end: int, digits: bytes, how: str) -> Iterator[_Hit]:
+        if (whose := self._looked_at.get(digits)) is None:
+            if len(self._looked_at) >= MOST_NUMBERS:
+                return
+            whose = self._looked_at[digits] = self._owner(digits)
+        if whose:
+            yield _Hit(start, end, f"the secret key of {whose}{how}")
 
     def _owner(self, digits: bytes) -> str:
         """Whose secret key that is; empty where it is nobody's."""
-        if digits not in self._looked_at:
-            try:
-                public = Key.parse(digits.decode()).public
-            except ValueError:
-                public = ""
-            self._looked_at[digits] = self._publics.get(public, "")
-        return self._looked_at[digits]
+        try:
+            return self._publics.get(Key.parse(digits.decode()).public, "")
+        except ValueError:
+            return ""
 
-    def _shapes(self, data: bytes, shown: str) -> Iterator[Finding]:
-        for what, shape in _SHAPES_OF_BYTES.items():
-            for found in shape.finditer(data):
-                yield Finding(_line(shown, data, found.start()), what, _mark(_whole(found[0], data, found.start())))
 
-    def _encoded(self, data: bytes, shown: str) -> Iterator[Finding]:
-        for run in BASE64.finditer(data):
-            letters = run[0].translate(STANDARD_LETTERS)
-            for skipped in range(4):
-                whole = letters[skipped:][: (len(letters) - skipped) // 4 * 4]
-                decoded = base64.b64decode(whole)
-                if not _ANY_SHAPE_OF_BYTES.search(decoded):
-                    continue
-                for what, shape in _SHAPES_OF_BYTES.items():
-                    for found in shape.finditer(decoded):
-                        mark = _mark(_whole(found[0], decoded, found.start()))
-                        yield Finding(_line(shown, data, run.start()), f"{what}, in Base64", mark)
-        for run in HEX.finditer(data):
-            for skipped in range(2):
-                digits = run[0][skipped:][: (len(run[0]) - skipped) // 2 * 2]
-                for one in self._shapes(bytes.fromhex(digits.decode()), shown):
-                    yield replace(one, place=_line(shown, data, run.start()), what=f"{one.what}, in hex")
+def _refuse_depth(deeper: int) -> None:
+    if not deeper:
+        raise Unreadable(f"archives within archives, more than {DEEPEST} deep")
 
-    def _neighbours(self, data: bytes, shown: str) -> Iterator[Finding]:
-        for line, value in _values(data, shown):
-            for path, first, second in _pairs(value, ""):
-                ends = first[-JOINED_CHARACTERS:], second[:JOINED_CHARACTERS]
-                if not _ANY_SHAPE_OF_TEXTS.search("".join(ends)):
-                    continue
-                for what, shape in _SHAPES_OF_TEXTS.items():
-                    for found in shape.finditer("".join(ends)):
-                        if found.start() < len(ends[0]) < found.end() and not shape.search(ends[0]):
-                            text = (ends[0] + second)[found.start() :].encode(errors="surrogatepass")
-                            mark = _mark(_whole(found[0].encode(), text, 0))
-                            yield Finding(f"{line}, {path}", f"{what}, over two fields", mark)
+
+def _shapes(data: bytes) -> Iterator[_Hit]:
+    for what, shape in _SHAPES.items():
+        for found in shape.finditer(data):
+            yield _Hit(found.start(), found.end(), what, _mark(_whole(found[0], data, found.start())))
+
+
+def _encoded(data: bytes) -> Iterator[_Hit]:
+    """Shapes in Base64 and in hex, with where these are."""
+    for how, runs, decoded, skips in (("Base64", BASE64, _of_base64, range(4)), ("hex", HEX, _of_hex, range(2))):
+        # Many at a time: most are short, and a search in each would take most of all time.
+        for batch in itertools.batched(runs.finditer(data), BATCH):
+            for skipped in skips:
+                texts = [decoded(run[0][skipped:]) for run in batch]
+                starts = [*itertools.accumulate((len(text) + 1 for text in texts), initial=0)]
+                for one in _shapes(b"\0".join(texts)):
+                    run = batch[bisect_right(starts, one.start) - 1]
+                    yield _Hit(run.start(), run.end(), f"{one.what}, in {how}", one.mark)
+
+
+def _of_base64(letters: bytes) -> bytes:
+    return base64.b64decode(letters[: len(letters) // 4 * 4].translate(STANDARD_LETTERS))
+
+
+def _of_hex(digits: bytes) -> bytes:
+    return bytes.fromhex(digits[: len(digits) // 2 * 2].decode())
+
+
+def _batches(texts: Iterable[pieces.Joined]) -> Iterator[list[pieces.Joined]]:
+    """Many short ones at a time: a search in each would take most of all time."""
+    batch: list[pieces.Joined] = []
+    number_bytes = 0
+    for one in texts:
+        batch.append(one)
+        number_bytes += len(one.text)
+        if number_bytes >= BATCH_BYTES or len(batch) >= BATCH:
+            yield batch
+            batch, number_bytes = [], 0
+    if batch:
+        yield batch
 
 
 def _readings(data: bytes) -> Iterator[bytes]:
@@ -226,32 +327,3 @@ def _whole(found: bytes, text: bytes, at: int) -> bytes:
 
 def _mark(found: bytes) -> str:
     return hashlib.sha256(found).hexdigest()[:FINGERPRINT]
-
-
-def _values(data: bytes, shown: str) -> Iterator[tuple[str, Any]]:
-    """The JSON values of a file, each with its place; none where it is no JSON."""
-    if shown.endswith(".json"):
-        lines = [(shown, data)]
-    elif shown.endswith(".jsonl"):
-        lines = [(f"{shown}:{number}", line) for number, line in enumerate(data.splitlines(), start=1)]
-    else:
-        return
-    for place, text in lines:
-        try:
-            yield place, json.loads(text)
-        except (ValueError, RecursionError):
-            continue  # Its bytes were looked at all the same.
-
-
-def _pairs(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    """Strings that are neighbours in an object or a list, with the place of the second."""
-    entries = [*value.items()] if isinstance(value, dict) else [*enumerate(value)] if isinstance(value, list) else []
-    before: str | None = None
-    for name, part in entries:
-        place = f"{path}.{name}" if path else str(name)
-        if isinstance(part, str):
-            if before is not None:
-                yield place, before, part
-            before = part
-        else:
-            yield from _pairs(part, place)

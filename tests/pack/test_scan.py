@@ -53,7 +53,8 @@ def test_a_secret_of_ours_is_found_in_every_usual_form(form: str) -> None:
 @pytest.mark.parametrize("cut", range(6, len(KEY) - 5))
 def test_a_secret_of_ours_is_found_wherever_it_is_cut_in_two(cut: int) -> None:
     text = json.dumps({"a": KEY[:cut], "b": {"c": KEY[cut:]}})
-    assert found(text) == [Finding("a.json:1", "half of the value of KEY")]
+    halved, whole = Finding("a.json:1", "half of the value of KEY"), "the value of KEY, over two fields"
+    assert found(text) == [Finding("a.json, b.c", whole), halved]
 
 
 @pytest.mark.parametrize("half", [slice(None, 13), slice(12, None)])
