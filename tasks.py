@@ -50,7 +50,10 @@ def env(c: Context) -> None:
 @stage(
     pre=[env],
     check=commands.check_up,
-    help={"fresh": "Drop the stack's data first; the keys stay.", "stack": STACK_HELP},
+    help={
+        "fresh": "Drop the stack's data first; the keys stay.",
+        "stack": "embedded (no Docker) or compose (production images); by default what runs, else embedded.",
+    },
 )
 def up(c: Context, fresh: bool = False, stack: str = "") -> None:
     """Start relay, PostgreSQL and gateway; a no-op when they run."""
@@ -66,7 +69,7 @@ def schema(c: Context) -> None:
 @stage(
     check=commands.check_xbuild,
     help={
-        "manifest": "The condition whose agents are needed; by default the default one.",
+        "manifest": "The condition whose agents are needed; by default that of `inv bench`.",
         "source": "A checkout of Buzz; by default the public repository is cloned, at a pinned revision.",
         "image": "The image that it is built in, by default rust:1.98-alpine.",
         "arch": "Build for amd64 or arm64, or a target triple; by default what the Docker engine is.",
@@ -105,13 +108,14 @@ def gui(c: Context, source: str = "") -> None:
     help={
         "dataset": "A registry dataset, by default terminal-bench/terminal-bench-2-1; not with --path.",
         "path": "A task, or a folder of tasks.",
-        "include_task": "Only tasks whose name matches this glob; repeatable.",
-        "exclude_task": "No task whose name matches this glob; repeatable.",
+        "include_task": "NAME: only tasks of this name, or that match it as a glob; repeatable.",
+        "exclude_task": "NAME: no task of this name, or that matches it as a glob; repeatable.",
         "n_tasks": "At most so many tasks, the first by name of those selected.",
         "layer": "Only tasks of this layer of buzz-dataset/: regression or workflow.",
         "attempts": "Attempts per task; by default 5, in buzz-dataset/ 1 (regression) or 3 (workflow).",
-        "manifest": "The condition: a team manifest.",
-        "endpoint_config": "The file that maps endpoints to providers and key variables.",
+        "manifest": "The condition: a team manifest; by default manifests/tb-cobol-sonnet-haiku.yaml, for a rehearsal "
+        "manifests/rehearsal.yaml.",
+        "endpoint_config": "The file that says where models are; by default manifests/endpoints/anthropic-live.json.",
         "n_concurrent": "Trials at the same time; by default 4.",
         "jobs_dir": "Where jobs are written; by default jobs/.",
         "job_name": "The job's name; by default lb-<condition>-<UTC>. One that exists goes on, with the same input.",
@@ -122,8 +126,8 @@ def gui(c: Context, source: str = "") -> None:
         "environment": "sandbox, or one of Harbor's environments; by default docker, for a rehearsal sandbox.",
         "agent": "A baseline: one of Harbor's agents in the team's place, such as oracle, nop or terminus-2.",
         "model": "With --agent: another model of the manifest than its lead's.",
-        "agent_kwarg": "An option of that agent, as name=value; repeatable.",
-        "environment_kwarg": "An option of Harbor's environment, as name=value; repeatable.",
+        "agent_kwarg": "NAME=VALUE: an option of that agent; repeatable.",
+        "environment_kwarg": "NAME=VALUE: an option of Harbor's environment; repeatable.",
         "max_retries": "Run again what the infrastructure broke, at most so often a trial; never what has a score.",
         "harbor_config": "A file with more of Harbor's job configuration, such as multipliers or mounts.",
         "record": "Record the job's model calls on a cassette, in its directory.",
@@ -219,8 +223,8 @@ def validate(
     kinds={"n_concurrent": whole_number},
     shorts={"path": "p", "n_concurrent": "n"},
     help={
-        "manifest": "The condition to look at; by default the default one.",
-        "endpoint_config": "The endpoint file to look at; by default anthropic-live.json.",
+        "manifest": "The condition to look at; by default that of `inv bench`.",
+        "endpoint_config": "The endpoint file to look at; by default that of `inv bench`.",
         "path": "The tasks to look at; by default buzz-dataset/.",
         "n_concurrent": "So many trials at the same time; by default 4.",
         "strict": "End with 3 also where a check warned or was skipped; so it does where CI is set.",
@@ -274,7 +278,7 @@ def status(c: Context, json: bool = False) -> None:
 
 @stage(
     iterable=["job"],
-    help={"job": "A job's directory or name; repeatable. By default the newest.", "json": JSON_HELP},
+    help={"job": "JOB: a job's directory or name; repeatable. By default the newest.", "json": JSON_HELP},
 )
 def report(c: Context, job: list[str] | None = None, json: bool = False) -> None:
     """Print a finished job's result anew, from its records alone."""
@@ -284,7 +288,7 @@ def report(c: Context, job: list[str] | None = None, json: bool = False) -> None
 @stage(
     iterable=["job"],
     help={
-        "job": "One side: a job's directory or name, or several with commas. Give it twice: A, then B.",
+        "job": "JOB: one side, a job's directory or name, or several with commas. Give it twice: A, then B.",
         "json": JSON_HELP,
     },
 )
@@ -297,13 +301,13 @@ def compare(c: Context, job: list[str] | None = None, json: bool = False) -> Non
     check=commands.check_pack,
     iterable=["job", "model_org", "let_be"],
     help={
-        "job": "A job's directory or name; repeatable, for jobs that measured the same. By default the newest.",
+        "job": "JOB: a job's directory or name; repeatable, for jobs that measured the same. By default the newest.",
         "out": "The directory to make; by default packs/JOB beside the jobs.",
         "agent_url": "For metadata.yaml: a link to what played.",
         "agent_name": "For metadata.yaml: its name; by default the condition's.",
         "org": "For metadata.yaml: whose it is.",
-        "model_org": "For metadata.yaml, as MODEL=ORG: whose a model is that no known provider serves; repeatable.",
-        "let_be": "A finding that only looks like a secret, by its mark; repeatable.",
+        "model_org": "MODEL=ORG, for metadata.yaml: whose a model is that no known provider serves; repeatable.",
+        "let_be": "MARK: the mark of a finding that only looks like a secret; repeatable.",
         "anyway": "Pack also what no leaderboard would take.",
         "verify": "Check this pack, instead of making one: its signature and every file.",
         "key": "With --verify: the public key, in hex, that must have signed it.",
@@ -374,7 +378,7 @@ def prices(c: Context, model: str = "") -> None:
     help={
         "fast": "Leave out the tests that run a whole pipeline.",
         "docker": "Only the tests that need a Docker engine.",
-        "match": "Only tests that match this expression.",
+        "match": "Only tests that match this expression, as pytest's -k has it.",
     }
 )
 def test(c: Context, fast: bool = False, docker: bool = False, match: str = "") -> None:
@@ -382,7 +386,7 @@ def test(c: Context, fast: bool = False, docker: bool = False, match: str = "") 
     commands.test(fast=fast, docker=docker, match=match)
 
 
-@stage(help={"match": "Only tests that match this expression."})
+@stage(help={"match": "Only tests that match this expression, as pytest's -k has it."})
 def stress(c: Context, match: str = "") -> None:
     """Run the tests of minutes: random kills, dead services."""
     commands.stress(match=match)
