@@ -85,6 +85,21 @@ def asks_model(agent: str | None) -> bool:
     return agent in WAYS
 
 
+def cassette_problems(option: str, agent: str | None) -> Iterator[Problem]:
+    """Why nothing is recorded of an agent, or played to it: `option` is the one that asks for it.
+
+    Terminus 2 can: it calls from Harbor's process, one call after the other, with what the terminal showed alone.
+    """
+    if agent in MODELLESS:
+        yield Problem(option, f"{agent} makes no model call through the gateway", f"leave {option} out")
+    elif (way := WAYS.get(str(agent))) is not None and way.installed:
+        what = (
+            f"{agent} runs in the task's environment and asks with values of its own session, some calls side by side: "
+            "another run of it would not ask what was recorded"
+        )
+        yield Problem(option, what, f"leave {option} out, or take terminus-2, which calls from outside")
+
+
 def problems(options: Options) -> Iterator[Problem]:
     """What stands in the way of the agent that `--agent` names."""
     name = options.agent
@@ -97,7 +112,6 @@ def problems(options: Options) -> Iterator[Problem]:
     given: dict[str, object] = {
         "--rehearsal": options.rehearsal,
         "--script": options.script,
-        "--record": options.record,
     }
     if name not in WAYS:
         given |= {
@@ -109,6 +123,8 @@ def problems(options: Options) -> Iterator[Problem]:
             "--budget-calls": options.budget_calls,
         }
     yield from no_effect("--agent", "takes the team's place", given)
+    if options.record:
+        yield from cassette_problems("--record", name)
 
 
 def option_problems(agent: str, options: Mapping[str, Any]) -> Iterator[Problem]:

@@ -71,7 +71,8 @@ def agent_kwargs(plan: Plan) -> dict[str, Any]:
             "options": dict(soloist.options),
             "manifest": str(plan.condition.path),
             "condition_sha256": plan.condition_sha256,
-            "endpoints": str(plan.endpoint_config),
+            "endpoints": str(plan.endpoint_config) if plan.endpoint_config else None,
+            **_cassette(plan),
         }
     if plan.agent:
         return dict(plan.extras.agent_kwargs)
@@ -80,6 +81,12 @@ def agent_kwargs(plan: Plan) -> dict[str, Any]:
         "condition_sha256": plan.condition_sha256,
         "endpoints": str(plan.endpoint_config) if plan.endpoint_config else None,
         "rehearsal": plan.rehearsal,
+        **_cassette(plan),
+    }
+
+
+def _cassette(plan: Plan) -> dict[str, Any]:
+    return {
         **({"record": True} if plan.options.record else {}),
         **({"replay": str(plan.replay.path)} if plan.replay else {}),
     }

@@ -138,7 +138,7 @@ def _terms(
         of_name = [*baseline.problems(options)]
         faults += of_name or baseline.option_problems(options.agent, harbors.agent_kwargs)
         if baseline.asks_model(options.agent):
-            return _baseline_terms(options, harbors, faults)
+            return _baseline_terms(options, replay, harbors, faults)
         return baseline.condition(options.agent), {}, None
     if options.model:
         what = "only a baseline plays another model than its own; a team's are in its --manifest"
@@ -152,10 +152,7 @@ def _terms(
             faults.catch(lambda: endpoint_files.load(path))
         return None, {}, None
     if options.replay:
-        if replay is None:
-            return condition, {}, None
-        faults += replays.problems(condition, replay)
-        return condition, faults.catch(lambda: replays.endpoints(condition.endpoints, replay.path)) or {}, None
+        return condition, _recorded(condition, replay, faults), None
     names = condition.endpoints
     found = faults.catch(lambda: endpoint_files.for_team(names, path, rehearsal=options.rehearsal))
     fileless = options.rehearsal and set(names) == {SCRIPTED}
@@ -165,8 +162,16 @@ def _terms(
     return condition, found or {}, None if fileless else path.absolute()
 
 
+def _recorded(condition: Condition, replay: Replay | None, faults: Faults) -> Mapping[str, Endpoint]:
+    """The endpoints as a cassette plays them; none where it can't be played, which has been told."""
+    if replay is None:
+        return {}
+    faults += replays.problems(condition, replay)
+    return faults.catch(lambda: replays.endpoints(condition.endpoints, replay.path)) or {}
+
+
 def _baseline_terms(
-    options: Options, harbors: Extras, faults: Faults
+    options: Options, replay: Replay | None, harbors: Extras, faults: Faults
 ) -> tuple[Condition | None, Mapping[str, Endpoint], Path | None]:
     """The same of an agent of Harbor's that asks a model."""
     assert options.agent
@@ -178,6 +183,8 @@ def _baseline_terms(
     if isinstance(condition, Problem):
         faults.append(condition)
         return None, {}, None
+    if options.replay:
+        return condition, _recorded(condition, replay, faults), None
     names = condition.endpoints
     endpoints = faults.catch(lambda: endpoint_files.for_team(names, path, rehearsal=False))
     return condition, endpoints or {}, path.absolute()

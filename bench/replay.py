@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.baseline import asks_model, cassette_problems
 from bench.dataset import Task
 from bench.endpoints import Endpoint
 from bench.errors import InvalidInput, Problem, raise_problems
@@ -59,10 +60,10 @@ def _combinations(options: Options) -> Iterator[Problem]:
     given = {
         "--record": options.record,
         "--rehearsal": options.rehearsal,
-        "--agent": options.agent,
         "--endpoint-config": options.endpoint_config,
     }
     yield from no_effect("--replay", "the cassette answers", given)
+    yield from cassette_problems("--replay", options.agent)
 
 
 def narrowed(selection: Selection | None, found: Replay | None, options: Options, faults: Faults) -> Selection | None:
@@ -106,8 +107,10 @@ def problems(condition: Condition, found: Replay) -> Iterator[Problem]:
     if condition.sha256 != found.condition_sha256:
         what = f"was recorded with the condition {found.condition} ({found.condition_sha256[:12]}), and this is"
         same = " by the same name, changed since" if condition.name == found.condition else ""
+        # Those of a baseline go by its name.
+        agent = f"--agent {found.condition} and " if asks_model(found.condition) and not condition.soloist else ""
         yield Problem(
-            shown(found.path), f"{what} {condition.name} ({condition.sha256[:12]}){same}", "give its --manifest"
+            shown(found.path), f"{what} {condition.name} ({condition.sha256[:12]}){same}", f"give {agent}its --manifest"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import manifest
-from bench.baseline import HARBOR_AGENTS, WAYS, option_problems
+from bench.baseline import HARBOR_AGENTS, MODELLESS, WAYS, option_problems
 from bench.condition import Soloist
 from bench.dryrun import render
 from bench.errors import InvalidInput
@@ -213,8 +213,36 @@ def test_what_says_who_plays_does_not_go_with_a_baseline(home: Project) -> None:
         "--agent: takes the team's place, so that --rehearsal and --manifest have no effect; leave out --rehearsal and "
         "--manifest"
     )
-    said = refused(home, "terminus-2", record=True)
-    assert said == "--agent: takes the team's place, so that --record has no effect; leave out --record"
+
+
+@pytest.mark.parametrize("option", ["record", "replay"])
+@pytest.mark.parametrize(
+    ("agent", "reason"),
+    [
+        *((name, f"{name} makes no model call through the gateway; leave --{{}} out") for name in MODELLESS),
+        *(
+            (
+                name,
+                f"{name} runs in the task's environment and asks with values of its own session, some calls side by "
+                "side: another run of it would not ask what was recorded; leave --{} out, or take terminus-2, "
+                "which calls from outside",
+            )
+            for name, way in WAYS.items()
+            if way.installed
+        ),
+    ],
+)
+def test_why_a_baseline_is_not_recorded_is_said_of_each(home: Project, agent: str, reason: str, option: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        asking(home, agent, **{option: home.root / "tape.jsonl"})
+    said = [str(problem) for problem in caught.value.problems]
+    assert said.count(f"--{option}: {reason.format(option)}") == 1
+
+
+def test_one_that_calls_from_outside_is_recorded(home: Project) -> None:
+    plan = asking(home, "terminus-2", record=True)
+    assert job_config(plan, plan.jobs[0])["agents"][0]["kwargs"]["record"] is True
+    assert "record" not in job_config(plan := asking(home, "terminus-2"), plan.jobs[0])["agents"][0]["kwargs"]
 
 
 def test_a_dry_run_names_the_agent(home: Project) -> None:

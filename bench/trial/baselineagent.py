@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from harbor.agents.base import BaseAgent
 from harbor.agents.factory import AgentFactory
@@ -30,7 +31,7 @@ from bench import __version__, settings
 from bench.baseline import MEMBER, WAYS
 from bench.docker import marks
 from bench.gateway.client import GatewayError
-from bench.gateway.protocol import AgentUsage, Grant, Issue, Notice
+from bench.gateway.protocol import AgentUsage, Context, Grant, Issue, Notice
 from bench.trial import closing, journal, provisioner, reach, steps, taskfile
 from bench.trial import session as sessions
 from bench.trial.deadline import CALL_GRACE_S, WIND_DOWN_S, Deadline, WorkLimit, task_timeout_s, work_limit
@@ -59,7 +60,9 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
         options: Mapping[str, Any] | None = None,
         manifest: str = "",
         condition_sha256: str = "",
-        endpoints: str = "",
+        endpoints: str | None = None,
+        record: bool = False,
+        replay: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -71,6 +74,8 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 "manifest": manifest,
                 "condition_sha256": condition_sha256,
                 "endpoints": endpoints,
+                "record": record,
+                "replay": replay,
             }
         )
         # What a task brings (skills, MCP servers) goes to the agent, where it takes such.
@@ -163,6 +168,8 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 endpoint=alone.endpoint,
                 models=(alone.model,),
                 trial_limits=session.condition.limits,
+                # No channel of the relay's: on a cassette it tells this run of the trial from Harbor's retry of it.
+                context=Context(channel=uuid4().hex, user=session.user.public, members={}),
             )
         )
 

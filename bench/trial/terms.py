@@ -89,13 +89,16 @@ class BaselineTerms(Terms):
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Terms from Harbor's kwargs. Raises InvalidInput for a missing or unknown one."""
-        needed = ("agent", "model", "manifest", "condition_sha256", "endpoints")
-        _check(given, {*needed, "options"}, needed)
+        replay = given.get("replay")
+        needed = ("agent", "model", "manifest", "condition_sha256", *(() if replay else ("endpoints",)))
+        _check(given, {*needed, "endpoints", "options", "record", "replay"}, needed)
         return cls(
             manifest=Path(given["manifest"]),
             condition_sha256=str(given["condition_sha256"]),
-            endpoints=Path(given["endpoints"]),
+            endpoints=Path(given["endpoints"]) if given.get("endpoints") else None,
             rehearsal=None,
+            record=bool(given.get("record")),
+            replay=Path(replay) if replay else None,
             agent=str(given["agent"]),
             model=str(given["model"]),
             options=dict(given.get("options") or {}),
