@@ -1,7 +1,7 @@
 """Tables of the fields that people write, and a schema for their editors, from what reads those files. Pure.
 
 After a line `<!-- fields: MODULE:NAME -->` a text holds the table of what the name stands for: a model of pydantic's,
-a mapping of fields to `wording.Described`, or the tools of an agent.
+a mapping of fields to `wording.Described`, the settings, or the tools of an agent.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import importlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, get_type_hints
 
 from bench import wording
 from bench.harness.toolspecs import Tool
+from bench.settings import ENVIRONMENT, ROOT, Settings
 
 BLOCK = re.compile(r"(<!-- fields: ([\w.]+):(\w+) -->\n)(?:\|.*\n)*")
 
@@ -32,7 +34,9 @@ def generated(text: str) -> str:
 
 
 def table(subject: Any) -> str:
-    """The table of a model, of described fields or of tools, in Markdown."""
+    """The table of a model, of described fields, of the settings or of tools, in Markdown."""
+    if subject is Settings:
+        return _markdown(("in invoke.yaml", "variable", "by default", "what it is"), _settings())
     if isinstance(subject, Mapping):
         rows = ((f"`{name}`", *told) for name, told in subject.items())
         return _markdown(("field", "takes", "by default", "what it is"), rows)
@@ -47,6 +51,15 @@ def manifest_schema() -> str:
 
     schema = _without_noise(Manifest.model_json_schema())
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def _settings() -> Iterator[tuple[str, ...]]:
+    hints = get_type_hints(Settings, include_extras=True)
+    for name, variable in ENVIRONMENT.items():
+        default = getattr(Settings, name)
+        if isinstance(default, Path):
+            default = str(default.relative_to(ROOT))
+        yield f"`{name}`", f"`{variable}`", _default(default), hints[name].__metadata__[0]
 
 
 def _without_noise(value: Any) -> Any:

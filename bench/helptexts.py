@@ -1,5 +1,5 @@
-"""What is generated of the texts for people: the README's help texts, taken from the tasks; the tables of fields in the
-READMEs of manifests/ and buzz-dataset/, and the schema for editors, taken from what reads those files.
+"""What is generated of the texts for people, from what reads their commands and files: the README's help texts, the
+tables of settings and fields in SETTINGS.md and the READMEs of manifests/ and buzz-dataset/, the schema for editors.
 
 `python -m bench.helptexts` renews them, `--check` compares.
 """
@@ -21,8 +21,8 @@ COMMANDS = {"list": ["--list"], "bench": ["--help", "bench"]}
 def files() -> Iterator[tuple[Path, str]]:
     """Each file, and what it should hold."""
     yield ROOT / "README.md", with_help(_text(ROOT / "README.md"))
-    for readme in (ROOT / "manifests/README.md", ROOT / "buzz-dataset/README.md"):
-        yield readme, fieldtables.generated(_text(readme))
+    for name in ("manifests/README.md", "buzz-dataset/README.md", "SETTINGS.md"):
+        yield ROOT / name, fieldtables.generated(_text(ROOT / name))
     yield ROOT / "manifests/manifest.schema.json", fieldtables.manifest_schema()
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from bench.errors import InvalidInput, Problem, raise_problems
 from bench.nearest import did_you_mean
@@ -19,71 +19,56 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 """What Compose takes (public case 40)."""
 
-ENVIRONMENT = {
-    "state_dir": "BUZZBENCH_STATE_DIR",
-    "jobs_dir": "BUZZBENCH_JOBS_DIR",
-    "relay_port": "BUZZBENCH_RELAY_PORT",
-    "gateway_port": "BUZZBENCH_GATEWAY_PORT",
-    "pg_bin": "BUZZBENCH_PG_BIN",
-    "git_probe": "BUZZBENCH_GIT_PROBE",
-    "compose_project": "BUZZBENCH_COMPOSE_PROJECT",
-    "postgres_port": "BUZZBENCH_POSTGRES_PORT",
-    "metrics_port": "BUZZBENCH_METRICS_PORT",
-    "bridge": "BUZZBENCH_BRIDGE",
-    "docker_starts": "BUZZBENCH_DOCKER_STARTS",
-    "buzz_image": "BUZZ_IMAGE",
-    "postgres_image": "BUZZBENCH_POSTGRES_IMAGE",
-    "redis_image": "BUZZBENCH_REDIS_IMAGE",
-    "minio_image": "BUZZBENCH_MINIO_IMAGE",
-    "mc_image": "BUZZBENCH_MC_IMAGE",
-    "buzz_source": "BUZZBENCH_BUZZ_SOURCE",
-    "xbuild_image": "BUZZBENCH_XBUILD_IMAGE",
-    "xbuild_arch": "BUZZBENCH_XBUILD_ARCH",
-    "upstream_retries": "BUZZBENCH_UPSTREAM_RETRIES",
-    "longest_wait_s": "BUZZBENCH_LONGEST_WAIT_S",
-    "agent_programs": "BUZZBENCH_AGENT_PROGRAMS",
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """What does not belong to a single run. Ports are TCP ports; `gateway_port` 0 lets the system choose.
+    """What does not belong to a single run. For people they are in SETTINGS.md, whose table is made from this."""
 
-    `buzz_source` is a checkout of Buzz; None stands for a clone of the public repository. `xbuild_arch` is that of the
-    agents' binaries, as Docker names it, or a whole target triple; None stands for the Docker engine's.
-    `agent_programs` is a directory that holds them already; None stands for what is built.
-
-    Of the compose stack: `postgres_port` and `metrics_port` are its ports on the loopback address; `compose_project`
-    None stands for a name found at the first `up`; an image None for the one in compose/compose.yaml; `bridge` is the
-    host's address that containers reach, None for the engine's own. `docker_starts` is how many trials may start their
-    containers at the same time, None for as many as the machine has processors, and at least two.
-
-    Of model calls: one that an upstream is too busy for is made again up to `upstream_retries` times; an upstream that
-    asks to wait longer than `longest_wait_s` stops the job, to be resumed later.
-    """
-
-    state_dir: Path = ROOT / ".benchmark"
-    jobs_dir: Path = ROOT / "jobs"
-    relay_port: int = 3600
-    gateway_port: int = 0
-    pg_bin: Path | None = None
-    git_probe: bool = True
-    compose_project: str | None = None
-    postgres_port: int = 5633
-    metrics_port: int = 9602
-    bridge: str | None = None
-    docker_starts: int | None = None
-    buzz_image: str = "ghcr.io/block/buzz:main"
-    postgres_image: str | None = None
-    redis_image: str | None = None
-    minio_image: str | None = None
-    mc_image: str | None = None
-    buzz_source: Path | None = None
-    xbuild_image: str = "rust:1.98-alpine"
-    xbuild_arch: str | None = None
-    upstream_retries: int = 8
-    longest_wait_s: int = 300
-    agent_programs: Path | None = None
+    state_dir: Annotated[Path, "Where keys, secrets and the stack's data are."] = ROOT / ".benchmark"
+    jobs_dir: Annotated[Path, "Where jobs are written and looked for."] = ROOT / "jobs"
+    relay_port: Annotated[int, "The relay's TCP port. Each checkout that runs needs its own."] = 3600
+    gateway_port: Annotated[int, "The gateway's TCP port; 0 takes one that is free."] = 0
+    pg_bin: Annotated[
+        Path | None, "The directory of PostgreSQL's programs; without it those of the wheel, or of the system."
+    ] = None
+    git_probe: Annotated[
+        bool, "Whether the compose stack's relay checks its storage for git when it starts, as Buzz's does."
+    ] = True
+    compose_project: Annotated[
+        str | None, "The name of the compose stack's project; without it one is found at the first `up`, and kept."
+    ] = None
+    postgres_port: Annotated[int, "The TCP port of the compose stack's PostgreSQL, on the loopback address."] = 5633
+    metrics_port: Annotated[int, "The TCP port of its relay's metrics, there too."] = 9602
+    bridge: Annotated[
+        str | None, "The host's address that containers reach; without it that of the engine's own bridge."
+    ] = None
+    docker_starts: Annotated[
+        int | None,
+        "How many trials may start their containers at once; without it as many as there are processors, 2 at least.",
+    ] = None
+    buzz_image: Annotated[str, "The image of Buzz's relay."] = "ghcr.io/block/buzz:main"
+    postgres_image: Annotated[str | None, "That of PostgreSQL; without it, as of the next three, compose.yaml's."] = (
+        None
+    )
+    redis_image: Annotated[str | None, "That of Redis."] = None
+    minio_image: Annotated[str | None, "That of MinIO."] = None
+    mc_image: Annotated[str | None, "That of MinIO's client."] = None
+    buzz_source: Annotated[
+        Path | None,
+        "A checkout of Buzz, for `inv xbuild` and `inv gui`; without it `xbuild` clones the public repository.",
+    ] = None
+    xbuild_image: Annotated[str, "The image that the agents' programs are built in."] = "rust:1.98-alpine"
+    xbuild_arch: Annotated[
+        str | None,
+        "What they are built for: `amd64`, `arm64` or a target triple; without it what the Docker engine is.",
+    ] = None
+    upstream_retries: Annotated[int, "How often a model call is made again while an upstream is busy."] = 8
+    longest_wait_s: Annotated[
+        int, "How many seconds an upstream may ask to wait; beyond that the job stops with 75, to go on later."
+    ] = 300
+    agent_programs: Annotated[
+        Path | None, "A directory that has the agents' programs; without it those that `inv xbuild` built."
+    ] = None
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -91,6 +76,11 @@ class Settings:
         """The relay's canonical address, the only authority that it answers to."""
         return f"ws://localhost:{self.relay_port}"
 
+
+ENVIRONMENT = {spec.name: f"BUZZBENCH_{spec.name.upper()}" for spec in fields(Settings) if spec.name != "origins"}
+"""The variable of each setting."""
+
+ENVIRONMENT["buzz_image"] = "BUZZ_IMAGE"  # Buzz's own.
 
 _configured: Mapping[str, Any] = {}
 
@@ -105,7 +95,7 @@ def configure(values: Any) -> None:
     if not isinstance(values, Mapping):
         raise InvalidInput.of(where, f"{values!r} is no mapping of settings to values")
     raise_problems(
-        Problem(f"{where}.{name}", "unknown field", did_you_mean(str(name), ENVIRONMENT) or "ARCHITECTURE.md has them")
+        Problem(f"{where}.{name}", "unknown field", did_you_mean(str(name), ENVIRONMENT) or "SETTINGS.md has them")
         for name in values
         if name not in ENVIRONMENT
     )
@@ -122,21 +112,18 @@ def load(
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     problems: list[Problem] = []
-    for spec in fields(Settings):
-        if spec.name == "origins":
-            continue
-        variable = ENVIRONMENT[spec.name]
+    for name, variable in ENVIRONMENT.items():
         sources = (
-            (f"--{spec.name.replace('_', '-')}", (flags or {}).get(spec.name)),
+            (f"--{name.replace('_', '-')}", (flags or {}).get(name)),
             (variable, environ.get(variable) or None),
-            (f"invoke.yaml: buzzbench.{spec.name}", from_file.get(spec.name)),
+            (f"invoke.yaml: buzzbench.{name}", from_file.get(name)),
         )
         origin, given = next(((o, v) for o, v in sources if v is not None), ("default", None))
-        origins[spec.name] = origin
+        origins[name] = origin
         if given is None:
             continue
         try:
-            values[spec.name] = _convert(spec.name, given)
+            values[name] = _convert(name, given)
         except ValueError as error:
             problems.append(Problem(origin, str(error)))
     raise_problems(problems)

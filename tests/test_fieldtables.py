@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import fields
 from pathlib import Path
 
 import jsonschema
@@ -17,7 +18,7 @@ from bench.errors import InvalidInput
 from bench.gateway.script import PLACEHOLDERS, Known, load_script
 from bench.harness.toolspecs import ALL, DONE
 from bench.plan import DEFAULT_ENDPOINTS
-from bench.settings import ROOT
+from bench.settings import ROOT, Settings
 
 MANIFESTS = ROOT / "manifests"
 SCHEMA = json.loads((MANIFESTS / "manifest.schema.json").read_text(encoding="utf-8"))
@@ -131,6 +132,13 @@ def test_bounds_forms_and_defaults_are_in_a_table() -> None:
         "| `size` | whole number, 1 to 1,000 | `3` | How large. |",
         r"| `kind` | SHA-256: 64 hex digits, in lower case | needed | Which \| one. |",
     ]
+
+
+def test_every_setting_is_in_its_table_with_its_variable_and_default() -> None:
+    rows = fieldtables.table(Settings).splitlines()[2:]
+    assert len(rows) == len(fields(Settings)) - 1, "but for origins"
+    assert rows[0].startswith("| `state_dir` | `BUZZBENCH_STATE_DIR` | `.benchmark` | ")
+    assert any(row.startswith("| `buzz_image` | `BUZZ_IMAGE` | `ghcr.io/block/buzz:main` | ") for row in rows)
 
 
 def test_a_field_that_nobody_has_described_is_no_table() -> None:
