@@ -72,8 +72,34 @@ def said(limits: Limits, timeout_seconds: int | None) -> str:
 
 def caps_said(limits: Limits) -> str:
     """`$2.50, 2,000,000 tokens, any number of calls`."""
-    money = "any cost" if limits.usd_micros is None else f"${limits.usd_micros / 1_000_000:,.2f}"
-    return f"{money}, {_number(limits.tokens, 'tokens')}, {_number(limits.calls, 'calls')}"
+    return ", ".join([_money(limits.usd_micros), _number(limits.tokens, "tokens"), _number(limits.calls, "calls")])
+
+
+def agents_said(limits: Iterable[tuple[str, Limits]]) -> str:
+    """The caps of single agents, by name: `orch: $0.50; worker-1, worker-2: 40 calls`; empty where none has any."""
+    having: dict[Limits, list[str]] = {}
+    for name, own in limits:
+        having.setdefault(own, []).append(name)
+    having.pop(Limits(), None)
+    return "; ".join(f"{', '.join(names)}: {_caps_alone(own)}" for own, names in having.items())
+
+
+def _caps_alone(limits: Limits) -> str:
+    """Those that there are."""
+    told = [
+        _money(limits.usd_micros) if limits.usd_micros is not None else "",
+        _number(limits.tokens, "tokens") if limits.tokens is not None else "",
+        _number(limits.calls, "calls") if limits.calls is not None else "",
+    ]
+    return ", ".join(filter(None, told))
+
+
+def _money(cap: int | None) -> str:
+    """`$2.50`, with as many digits more as it takes."""
+    if cap is None:
+        return "any cost"
+    whole, _, part = f"{cap / USD_MICROS:,.6f}".rstrip("0").partition(".")
+    return f"${whole}.{part.ljust(2, '0')}"
 
 
 def too_small(

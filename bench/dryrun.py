@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench import harborcommand
-from bench.budget import caps_said, of_team, said
+from bench.budget import agents_said, caps_said, of_team, said
 from bench.condition import Limits
 from bench.estimate import summary, wall_s
 from bench.faults import shown
@@ -66,8 +66,10 @@ def _team(plan: Plan) -> list[str]:
 
 
 def _budget(plan: Plan) -> list[str]:
+    of_agents = agents_said([(agent.name, agent.limits) for agent in plan.condition.agents])
     return [
         f"budget       of each trial: {said(of_team(plan.condition), plan.condition.timeout_seconds)}",
+        *([f"             of each agent: {of_agents}"] if of_agents else []),
         *([f"             of each job: {caps_said(plan.budget)}"] if plan.budget != Limits() else []),
     ]
 
@@ -116,6 +118,7 @@ def _object(plan: Plan) -> dict[str, Any]:
         "n_tasks": plan.n_tasks,
         "agent": plan.agent,
         "budget": asdict(of_team(plan.condition)) | {"timeout_seconds": plan.condition.timeout_seconds},
+        "agents_budget": {agent.name: asdict(agent.limits) for agent in plan.condition.agents},
         "job_budget": asdict(plan.budget),
         "notes": [str(note) for note in plan.notes],
         "at_most_seconds": None if plan.n_tasks is None or math.isinf(longest := wall_s(plan)) else round(longest),

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench import costs
 from bench.condition import trust_domain
 from bench.costs import Spend
 from bench.errors import InvalidInput
@@ -17,6 +18,7 @@ from bench.nearest import nearest
 from bench.records import PLAN, JobRecord, TrialRecord
 from bench.records import read_job as read_job
 from bench.table import render
+from bench.tasktable import median_s, per_pass
 
 
 def report(jobs_dir: Path, names: Sequence[str], *, as_json: bool) -> None:
@@ -65,6 +67,8 @@ def to_json(jobs: Iterable[JobRecord], together: Iterable[JobRecord] = ()) -> di
     """`{"jobs": [...], "merged": [...]}`; money is integer micro-dollars, rewards are null where nothing was judged.
 
     A job's `cost_usd_micros` is everything that was spent; the trials' own and the `replaced` attempts' add up to it.
+    `cost_per_pass_usd_micros` is of its trials alone, as in the table; `median_seconds` is of the scored ones. A step's
+    `seconds` are those in which its team had it.
     """
     return {"jobs": [_job_json(job) for job in jobs], "merged": [_job_json(job) for job in together]}
 
@@ -81,6 +85,7 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "environment": job.plan.environment,
         "agent": job.plan.agent,
         "budget": dict(job.plan.budget),
+        "agents_budget": {seat.name: asdict(seat.limits) for seat in job.plan.roster},
         "job_budget": asdict(job.plan.job_budget),
         "earlier_budgets": [asdict(one.limits) | {"until": one.until} for one in job.plan.earlier_budgets],
         "trust_domain": trust_domain(job.plan.harnesses),
@@ -91,8 +96,11 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "counts": job.counts,
         "missing": job.missing,
         "cost_usd_micros": job.spend.cost_usd_micros,
+        "calls": job.spend.calls,
         "unknown_calls": job.spend.unknown_calls,
         "unsure": job.unsure,
+        "cost_per_pass_usd_micros": per_pass(costs.total(trial.spend for trial in job.trials), job.counts["passed"]),
+        "median_seconds": median_s(job.trials),
         "stopped": {"kind": job.stop.kind, "reason": job.stop.reason} if job.stop else None,
         "trials": [_trial_json(trial) for trial in job.trials],
         "replaced": [
@@ -115,6 +123,8 @@ def _trial_json(trial: TrialRecord) -> dict[str, Any]:
         "steps": [
             {"name": step.name, "outcome": step.outcome.outcome, "reason": step.outcome.reason}
             | {"labels": list(step.outcome.labels), "reward": step.outcome.reward}
+            | {"seconds": round(step.seconds, 3)}
+            | _spend_json(step.spend)
             for step in trial.steps
         ],
     } | _spend_json(trial.spend)

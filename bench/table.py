@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from bench import costs
+from bench import costs, tasktable
 from bench.baseline import MODELLESS
-from bench.budget import caps_said, said
+from bench.budget import agents_said, caps_said, said
 from bench.condition import Limits, trust_domain
 from bench.costs import usd
 from bench.faults import shown
+from bench.outcome import Outcome
 from bench.planrecord import JobPlanRecord
 from bench.records import JobRecord, TrialRecord
-
-CAPPED = frozenset({"budget", "agent_budget"})
-"""The labels of trials in which a cap cut off the team, or one of its agents (public case 26)."""
+from bench.tasktable import is_capped
 
 
 def render(job: JobRecord) -> list[str]:
     """The lines a person sees at the end of a job."""
     lines = ["", *_head(job), ""]
-    lines += _table(job)
+    lines += tasktable.lines(job)
     lines += ["", *_rates(job)]
     for trial in job.trials:
         if trial.outcome.outcome != "passed" or trial.outcome.labels:
@@ -49,11 +48,11 @@ def _head(job: JobRecord) -> list[str]:
         kind = f"replay of the cassette {plan.replay[:12]}: no model was asked"
     elif plan.agent:
         kind = f"Harbor's {plan.agent} in a team's place"
-    host = "; sandbox: host userland, no limits" if plan.environment == "sandbox" else ""
+    host = f"environment {plan.environment}{' (host userland, no limits)' if plan.environment == 'sandbox' else ''}"
     if trust_domain(plan.harnesses) == "trial":
         host += "; a trial's agents can read each other's keys"
     condition = f"condition {plan.condition} {plan.condition_sha256[:12]}"
-    return [f"{plan.title(job.directory)}  ({kind}; {condition}; {plan.stack} stack{host})", *_budget(plan)]
+    return [f"{plan.title(job.directory)}  ({kind})", f"{condition}; {plan.stack} stack; {host}", *_budget(plan)]
 
 
 def _budget(plan: JobPlanRecord) -> list[str]:
@@ -65,61 +64,13 @@ def _budget(plan: JobPlanRecord) -> list[str]:
         return []
     caps = Limits(*(plan.budget.get(name) for name in ("usd_micros", "tokens", "calls")))
     lines = [f"budget of each trial: {said(caps, plan.budget.get('timeout_seconds'))}"]
+    if own := agents_said([(seat.name, seat.limits) for seat in plan.roster]):
+        lines.append(f"budget of each agent: {own}")
     is_one_job = " + " not in plan.job
     if is_one_job and (plan.job_budget != Limits() or plan.earlier_budgets):
         before = "".join(f"; until {one.until}: {caps_said(one.limits)}" for one in plan.earlier_budgets)
         lines.append(f"budget of the job: {caps_said(plan.job_budget)}{before}")
     return lines
-
-
-def _table(job: JobRecord) -> list[str]:
-    """A column of its own for trials that a cap cut off, where there are some."""
-    capped = any(map(_capped, job.trials))
-    names = (
-        "task",
-        "attempts",
-        "passed",
-        "failed",
-        "unscored",
-        *(["capped"] if capped else []),
-        "tokens",
-        "cost",
-        "time",
-    )
-    rows = [names]
-    torn = job.is_torn
-    for task in dict.fromkeys(trial.task for trial in job.trials):
-        rows.append(_row(task, [trial for trial in job.trials if trial.task == task], capped, torn=torn))
-    if len(rows) > 2:
-        rows.append(_row("all", job.trials, capped, torn=torn))
-    return aligned(rows)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table's lines: the first row is its head, the first column stands left, all others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
-    return [lines[0], *(["  ".join("-" * width for width in widths)] if rows[1:] else []), *lines[1:]]
-
-
-def _row(name: str, trials: Sequence[TrialRecord], capped: bool, *, torn: bool) -> tuple[str, ...]:
-    """`torn`: a receipt could not be read, and may have been of any of these trials."""
-    counts = [sum(trial.outcome.outcome == kind for trial in trials) for kind in ("passed", "failed", "unscored")]
-    if capped:
-        counts.append(sum(map(_capped, trials)))
-    spend = costs.total(trial.spend for trial in trials)
-    unknown = "+?" if spend.unknown_calls or torn or any(trial.unsure for trial in trials) else ""
-    return (
-        name,
-        str(len(trials)),
-        *(str(count) for count in counts),
-        f"{spend.tokens:,}{unknown}",
-        f"{usd(spend.cost_usd_micros)}{unknown}",
-        f"{sum(trial.seconds for trial in trials):.1f} s",
-    )
 
 
 def _rates(job: JobRecord) -> Iterator[str]:
@@ -135,23 +86,25 @@ def _rates(job: JobRecord) -> Iterator[str]:
     fit = job.plan.leaderboard.standing == "eligible" and job.complete
     way = f"; `inv pack --job {shown(job.directory)}` makes it ready to be sent in" if fit else ""
     yield f"leaderboard: {job.plan.leaderboard}{way}"
-    capped = [trial for trial in job.trials if _capped(trial) and trial.is_scored]
+    capped = [trial for trial in job.trials if is_capped(trial.outcome) and trial.is_scored]
     if capped:
         passed = counts["passed"] - sum(trial.outcome.outcome == "passed" for trial in capped)
         yield f"a cap cut off {_trials(len(capped))}; without: {_rate(passed, scored - len(capped))}"
-
-
-def _capped(trial: TrialRecord) -> bool:
-    return not CAPPED.isdisjoint(trial.outcome.labels)
 
 
 def _told(trial: TrialRecord) -> str:
     outcome = trial.outcome
     labels = [label for label in outcome.labels if not outcome.reason.startswith(f"{label}: ")]
     shown = f" [{', '.join(labels)}]" if labels else ""
-    steps = ", ".join(f"{step.name} {step.outcome.outcome}" for step in trial.steps)
+    steps = ", ".join(f"{step.name} {_verdict(step.outcome)}" for step in trial.steps)
     of_steps = f" (steps: {steps})" if steps else ""
     return f"{trial.trial}: {outcome.outcome}{shown} {outcome.reason}".rstrip() + of_steps
+
+
+def _verdict(outcome: Outcome) -> str:
+    """`failed 0.5`: the reward is told where the word doesn't."""
+    is_said = outcome.outcome != "failed" or not outcome.reward
+    return outcome.outcome if is_said else f"failed {outcome.reward:g}"
 
 
 def _replaced(job: JobRecord) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import planrecord
-from bench.budget import caps_said, of_team, said, too_small
+from bench.budget import agents_said, caps_said, of_team, said, too_small
 from bench.condition import Limits
 from bench.dryrun import render
 from bench.errors import InvalidInput
@@ -46,6 +46,22 @@ def test_the_least_of_all_caps_holds(
 def test_a_budget_is_said_in_time_money_tokens_and_calls() -> None:
     assert said(Limits(2_500_000, 2_000_000, 40), 900) == "900 s, $2.50, 2,000,000 tokens, 40 calls"
     assert said(Limits(), None) == "the tasks' own time, any cost, any number of tokens, any number of calls"
+
+
+def test_small_caps_are_told_to_their_last_digit() -> None:
+    assert [caps_said(Limits(usd)).split(",")[0] for usd in (1, 5_000, 2_500_000)] == ["$0.000001", "$0.005", "$2.50"]
+
+
+def test_caps_of_single_agents_are_said_by_the_dry_run(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("a", script=None)
+    team = home.team()
+    team["roster"][1]["budget"] = {"max_cost_usd": 0.5, "max_calls": 9}
+    told = {"path": home.tasks, "rehearsal": False, "manifest": home.manifest(team)}
+    assert "#              of each agent: worker-1, worker-2: $0.50, 9 calls" in render(home.plan(**told))
+    found = json.loads(render(home.plan(**told, json=True)))["agents_budget"]
+    assert found["worker-1"] == {"usd_micros": 500_000, "tokens": None, "calls": 9}
+    assert agents_said([("orch", Limits())]) == ""
 
 
 def test_a_jobs_own_budget_is_said_and_recorded(tmp_path: Path) -> None:

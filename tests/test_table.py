@@ -12,8 +12,9 @@ from bench.condition import Limits
 from bench.costs import Spend
 from bench.merge import merged
 from bench.outcome import Outcome
-from bench.planrecord import EarlierBudget
+from bench.planrecord import EarlierBudget, Seat
 from bench.records import JobRecord, Replaced
+from bench.stepoutcomes import StepOutcome
 from bench.trial.journal import JobStopped
 from tests.records import FAILED, PASSED, UNSCORED, job, trial
 
@@ -41,8 +42,8 @@ def test_of_a_job_whose_record_is_damaged_nobody_says_that_models_were_asked() -
     record = job(trial("a__1", PASSED), planned=1)
     shown = "\n".join(table.render(replace(record, plan=replace(record.plan, known=False))))
     assert "nobody can tell whether models were asked: see the warnings" in shown
-    assert "; models were asked" not in shown
-    assert "models were asked; condition" in "\n".join(table.render(record))
+    assert "(models were asked)" not in shown
+    assert table.render(record)[1].endswith("(models were asked)")
 
 
 def test_a_copied_job_goes_by_its_own_name() -> None:
@@ -84,17 +85,36 @@ def test_the_budget_is_shown_so_that_two_conditions_can_be_compared() -> None:
     assert "budget of each trial: 900 s, $2.50, any number of tokens, 40 calls" in shown
 
 
+def test_caps_of_single_agents_are_part_of_the_budget() -> None:
+    record = job(trial("a__1", PASSED))
+    limits = {"orch": Limits(), "worker-1": Limits(1_500, None, 40), "worker-2": Limits(1_500, None, 40)}
+    roster = tuple(Seat(name, name, "role", own) for name, own in limits.items())
+    budget = {"timeout_seconds": 900, "usd_micros": None, "tokens": None, "calls": None}
+    shown = table.render(replace(record, plan=replace(record.plan, budget=budget, roster=roster)))
+    assert "budget of each agent: worker-1, worker-2: $0.0015, 40 calls" in shown
+    bare = tuple(replace(seat, limits=Limits()) for seat in roster)
+    shown = table.render(replace(record, plan=replace(record.plan, budget=budget, roster=bare)))
+    assert not [line for line in shown if line.startswith("budget of each agent")]
+
+
+def test_of_a_trial_in_steps_each_verdict_is_told_with_a_reward_between() -> None:
+    steps = (StepOutcome("a", PASSED), StepOutcome("b", replace(FAILED, reward=0.5)), StepOutcome("c", FAILED))
+    record = job(replace(trial("a__1", FAILED), steps=steps))
+    assert "(steps: a passed, b failed 0.5, c failed)" in "\n".join(table.render(record))
+
+
 def test_agents_that_share_a_container_are_said_to_share_their_trust() -> None:
     record = job(trial("a__1", PASSED))
     for harness, said in (("buzz-agent", True), ("builtin", False)):
         shown = table.render(replace(record, plan=replace(record.plan, harnesses=(harness,))))
-        assert ("; a trial's agents can read each other's keys" in shown[1]) is said
+        assert ("; a trial's agents can read each other's keys" in shown[2]) is said
 
 
 def test_a_baseline_is_said_to_be_one() -> None:
     record = job(trial("a__1", PASSED))
     shown = table.render(replace(record, plan=replace(record.plan, agent="nop", condition="nop")))
-    assert "(Harbor's nop in a team's place; condition nop " in shown[1]
+    assert shown[1].endswith("(Harbor's nop in a team's place)")
+    assert shown[2].startswith("condition nop ")
 
 
 def test_the_budget_of_the_job_is_shown_with_those_that_it_had_before() -> None:
@@ -118,8 +138,8 @@ def test_trials_that_a_cap_cut_off_have_a_column_and_a_rate_without_them(label: 
     """Case 26: cut off is not beaten."""
     capped = Outcome("failed", 0.0, "reward 0", (label,))
     lines = table.render(job(trial("a__1", PASSED), trial("a__2", FAILED), trial("a__3", capped), planned=3))
-    assert lines[3].split() == ["task", "attempts", "passed", "failed", "unscored", "capped", "tokens", "cost", "time"]
-    assert lines[5].split()[:6] == ["org/alpha", "3", "1", "2", "0", "1"]
+    assert lines[4].split()[:4] == ["task", "(org/)", "passed", "capped"]
+    assert lines[6].split()[:3] == ["alpha", "1/3", "1"]
     assert "a cap cut off 1 trial; without: 1/2 (50%)" in lines
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bench.compare.paired import Interval, wilson
 from bench.compare.sides import Comparison, Difference, Figures, Side
 from bench.costs import TOKEN_CLASSES, Spend, usd
-from bench.table import aligned
+from bench.tasktable import aligned
 
 NONE = "–"
 UNDECIDED = "no difference observable"
