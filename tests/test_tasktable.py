@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,13 @@ from bench.records import TrialRecord
 from bench.stepoutcomes import StepOutcome
 from tests.records import FAILED, PASSED, UNSCORED, job, trial
 
-USED = {"calls": 3, "input_tokens": 1_000, "cache_write_tokens": 200, "output_tokens": 34, "cache_read_tokens": 44_196}
+USED: dict[str, Any] = {
+    "calls": 3,
+    "input_tokens": 1_000,
+    "cache_write_tokens": 200,
+    "output_tokens": 34,
+    "cache_read_tokens": 44_196,
+}
 
 
 def rows(*trials: TrialRecord, torn: bool = False) -> list[dict[str, str]]:
@@ -108,7 +115,7 @@ def test_money_is_told_to_the_cent_and_less_than_a_dollar_more_exactly(micros: i
 
 def test_a_dear_job_in_every_state_still_fits_a_hundred_columns() -> None:
     name = "buzz/" + "x" * 26
-    many = {"calls": 1_000, "input_tokens": 1_000_000, "cost_usd_micros": 10_000_000}
+    many: dict[str, Any] = {"calls": 1_000, "input_tokens": 1_000_000, "cost_usd_micros": 10_000_000}
     capped = replace(FAILED, labels=("budget",))
     trials = [trial(f"a__{n}", each, task=name, seconds=100.0, **many) for n, each in enumerate((PASSED, capped))]
     shown = tasktable.lines(job(*trials, trial("a__9", UNSCORED, task=name)))
