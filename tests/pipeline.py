@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.settings import ENVIRONMENT, ROOT
+from tests.ports import free_port
 
 DATASET = ROOT / "buzz-dataset"
 IMAGES = {"buzz_image", "postgres_image", "redis_image", "minio_image", "mc_image"}
@@ -111,9 +111,7 @@ def contents(directory: Path) -> dict[Path, bytes]:
 
 def new_installation(home: Path) -> Installation:
     """An installation under `home` on a port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Installation(home, probe.getsockname()[1])
+    return Installation(home, free_port())
 
 
 def wait_until(done: Callable[[], bool], *, seconds: float = 60.0) -> None:

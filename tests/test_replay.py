@@ -14,10 +14,7 @@ from bench.gateway import cassette
 from bench.gateway.cassette import Address, Header, Timing
 from bench.harborjob import agent_kwargs, harbor_arguments, job_config
 from bench.planrecord import describe
-from bench.settings import ROOT
 from tests.planning import Project, project
-
-REHEARSAL = ROOT / "manifests" / "rehearsal.yaml"
 
 
 @pytest.fixture

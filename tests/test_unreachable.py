@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import socket
-
 import aiohttp
 import pytest
 from yarl import URL
 
 from bench import unreachable
+from tests.ports import free_port
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_refused_connection_is_called_so(host: str) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free_port = probe.getsockname()[1]
-    assert await _said(f"http://{host}:{free_port}/") == "connection refused"
+    assert await _said(f"http://{host}:{free_port()}/") == "connection refused"
 
 
 async def test_a_host_that_there_isnt_is_called_so() -> None:

@@ -25,13 +25,7 @@ from bench.settings import ROOT, Settings
 from bench.stack import StackAddress, StackStatus, address, embedded, paths, pgprograms, probe
 from bench.stack.identity import ProcessId, identify, wait_until
 from bench.stack.jobs import hold
-
-
-def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port: int = trial.getsockname()[1]
-        return port
+from tests.ports import free_port
 
 
 @contextmanager

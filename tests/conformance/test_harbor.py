@@ -28,7 +28,6 @@ from bench.settings import ROOT
 from bench.trial.stops import Stop
 
 HERE = "tests.conformance.test_harbor"
-SANDBOX = "bench.sandbox.environment:SandboxEnvironment"
 
 # Harbor warns of its own use of it.
 pytestmark = pytest.mark.filterwarnings("ignore:Task.checksum will be deprecated:DeprecationWarning")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from bench.settings import Settings
 from tests.docker import images
 from tests.docker.images import docker
 from tests.pipeline import DATASET, Installation
+from tests.ports import free_ports
 
 
 @dataclass(frozen=True)
@@ -95,16 +95,6 @@ def new(home: Path) -> DockerInstallation:
 def room(megabytes: int) -> tuple[str, ...]:
     """The options of a volume with so much room."""
     return ("--opt=type=tmpfs", "--opt=device=tmpfs", f"--opt=o=size={megabytes}m")
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    found = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return found
 
 
 def projects(*filters: str) -> set[str]:

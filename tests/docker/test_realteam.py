@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from tests.docker import tasks
 from tests.docker.images import docker
 from tests.docker.installation import DockerInstallation
 from tests.pipeline import DATASET, wait_until
+from tests.ports import free_port
 from tests.standins.programs import make
 from tests.xbuild import workspace
 
@@ -88,9 +88,7 @@ def elsewhere() -> Iterator[str]:
     """A tunnel to the same engine stands for one elsewhere: it has no path of ours, as far as we know."""
     if shutil.which("socat") is None:
         subprocess.run(["apt-get", "install", "-y", "-qq", "socat"], check=True, capture_output=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     here = os.environ["DOCKER_HOST"].removeprefix("unix://")
     tunnel = subprocess.Popen(["socat", f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr", f"UNIX-CONNECT:{here}"])
     yield f"tcp://127.0.0.1:{port}"

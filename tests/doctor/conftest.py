@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from bench.doctor.check import Context
 from bench.settings import ROOT, Settings
 from tests.planning import Project, project
+from tests.ports import free_port
 
 type Make = Callable[..., Context]
 
@@ -19,12 +19,6 @@ type Make = Callable[..., Context]
 @pytest.fixture
 def home(tmp_path: Path) -> Project:
     return project(tmp_path)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ import pytest
 from bench.doctor import models
 from bench.doctor.check import Context, run
 from bench.doctor.models import CHECKS
-from tests.doctor.conftest import Make, free_port
+from tests.doctor.conftest import Make
 from tests.planning import Project
+from tests.ports import free_port
 
 
 def endpoint_file(home: Project, url: str) -> Path:

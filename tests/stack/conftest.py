@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,11 +56,3 @@ def _short_path() -> Iterator[Path]:
 
 def _in(path: Path, like: Postgres) -> Postgres:
     return replace(like, data_dir=path / "pg18", socket_dir=path, log=path / "postgres.log")
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port: int = trial.getsockname()[1]
-        return port

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.stack import ports
+from tests.ports import free_port
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -54,15 +55,17 @@ def test_a_listener_is_noticed_and_named(family: socket.AddressFamily, host: str
         assert str(holder).startswith(f"process {os.getpid()} (")
 
 
-def test_a_port_is_free_as_soon_as_its_listener_is_gone(free_port: int) -> None:
-    use_once(listen(socket.AF_INET, "127.0.0.1", free_port))
-    assert not ports.taken(free_port)
+def test_a_port_is_free_as_soon_as_its_listener_is_gone() -> None:
+    port = free_port()
+    use_once(listen(socket.AF_INET, "127.0.0.1", port))
+    assert not ports.taken(port)
 
 
-def test_connections_that_outlast_their_listener_are_told_apart_from_one(free_port: int) -> None:
-    use_once(listen(socket.AF_INET, "127.0.0.1", free_port, reuse=False))
-    assert ports.taken(free_port)
-    assert str(ports.holder(free_port)) == "the last connections of a process that has ended"
+def test_connections_that_outlast_their_listener_are_told_apart_from_one() -> None:
+    port = free_port()
+    use_once(listen(socket.AF_INET, "127.0.0.1", port, reuse=False))
+    assert ports.taken(port)
+    assert str(ports.holder(port)) == "the last connections of a process that has ended"
 
 
 @linux

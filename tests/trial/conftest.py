@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -21,17 +20,11 @@ from bench.settings import ROOT
 from bench.stack.postgres import Postgres
 from bench.trial import session
 from bench.trial.agent import TeamAgent
+from tests.ports import free_port
 from tests.standins.programs import make as make_programs
 from tests.trial.harborjobs import HarborJobs
 from tests.trial.realteams import RealBench
 from tests.trial.services import Stack, Workspace, remove
-
-
-def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port: int = trial.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="session")

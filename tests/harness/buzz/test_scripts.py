@@ -6,7 +6,6 @@ import http.server
 import os
 import platform
 import shlex
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 
 from bench.harness.buzz import kit
 from tests.pipeline import wait_until
+from tests.ports import free_port
 from tests.xbuild.test_elf import program
 
 READY = "echo 'INFO subscribed to channel c-1'\n"
@@ -120,9 +120,7 @@ def test_a_relay_that_does_not_answer_from_there_is_named_with_its_address(team:
 
 def test_a_relay_that_comes_up_later_is_waited_for(team: Team) -> None:
     """Case 61: it opens only once the agents have begun."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     team.make(f"{READY} sleep 1000", agents=("orch",), port=port)
     opened: list[http.server.HTTPServer] = []
 
