@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import tempfile
 import uuid
@@ -13,7 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from harbor.models.agent.context import AgentContext
 
 from bench import manifest
 from bench.settings import ROOT
@@ -23,6 +21,7 @@ from bench.trial.agent import TeamAgent
 from tests.ports import free_port
 from tests.standins.programs import make as make_programs
 from tests.trial.harborjobs import HarborJobs
+from tests.trial.left import Left
 from tests.trial.realteams import RealBench
 from tests.trial.services import Stack, Workspace, remove
 
@@ -118,38 +117,20 @@ class Bench:
             **options,
         }
         agent = TeamAgent(logs_dir=trial_dir / "agent", logger=logging.getLogger("test"), **terms)
-        return Trial(
-            agent, Workspace(workspace, task / "environment"), (task / "instruction.md").read_text(), trial_dir
-        )
+        place, instruction = Workspace(workspace, task / "environment"), (task / "instruction.md").read_text()
+        return Trial(agent, place, instruction, directory=trial_dir)
 
 
 @dataclass
-class Trial:
+class Trial(Left):
     """One trial and what it left."""
 
     agent: TeamAgent
     workspace: Workspace
     instruction: str
-    directory: Path
-    context: AgentContext = field(default_factory=AgentContext)
 
     async def run(self) -> None:
         await self.agent.run(self.instruction, self.workspace, self.context)
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = self.context.metadata["buzzbench"]
-        return facts
-
-    @property
-    def trajectory(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.directory / "agent" / "trajectory.json").read_text())
-        return found
-
-    @property
-    def evidence(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.directory / "buzzbench-evidence.json").read_text())
-        return found
 
 
 @pytest.fixture

@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harbor.models.agent.context import AgentContext
 from harbor.models.task.config import EnvironmentConfig as TaskEnvironment
 from harbor.models.trial.paths import TrialPaths
 
 from bench import manifest
 from bench.sandbox.environment import SandboxEnvironment
 from bench.trial.agent import TeamAgent
+from tests.trial.left import Left
 
 OURS = r"buzz-acp|buzz-agent|buzz-dev-mcp"
 
 
 @dataclass
-class RealTrial:
+class RealTrial(Left):
     """One trial and what it left."""
 
     agent: TeamAgent
     environment: SandboxEnvironment
     instruction: str
-    directory: Path
-    context: AgentContext = field(default_factory=AgentContext)
 
     async def run(self) -> None:
         """As Harbor does it, but for the verifier."""
         await self.agent.setup(self.environment)
         await self.agent.run(self.instruction, self.environment, self.context)
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = self.context.metadata["buzzbench"]
-        return facts
-
-    @property
-    def evidence(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.directory / "buzzbench-evidence.json").read_text())
-        return found
+    async def begun(self) -> None:
+        """Return when its script has made the file `begun`, of which nothing else tells."""
+        while await self.say("ls /app") != "begun":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
     async def say(self, command: str) -> str:
         """What a command says in the environment."""
@@ -103,7 +96,7 @@ class RealBench:
         path = manifest_path or self.manifest()
         terms = {"manifest": str(path), "condition_sha256": manifest.load(path).sha256, "rehearsal": "good", **options}
         agent = TeamAgent(logs_dir=trial_dir / "agent", logger=logging.getLogger("test"), **terms)
-        return RealTrial(agent, environment, (task / "instruction.md").read_text(), trial_dir)
+        return RealTrial(agent, environment, (task / "instruction.md").read_text(), directory=trial_dir)
 
     async def close(self) -> None:
         for environment in self.made:
