@@ -121,49 +121,41 @@ def channel_of(event: Event, target: Stored | None) -> str | None:
 
 def decide(event: Event, known: Known) -> Decision:
     """What follows from a verified event. Raises Refused."""
-    kind, author = event["kind"], event["pubkey"]
+    kind = event["kind"]
     if kind == TURN_METRIC and (known.owner is None or tag_value(event, "p") != known.owner):
         raise Refused("restricted: the p tag of a turn metric is not the agent's owner", 403)
     if kind in GLOBAL or kind in (OBSERVER_CONTROL, PRESENCE):
         return Decision(((event, None),))
-    if kind in (REACTION, DELETION) and known.target is None:
-        what = "reaction" if kind == REACTION else "deletion"
-        raise Refused(f"invalid: {what} target event not found")
-    if kind == DELETION and known.target and known.target.public != author:
-        raise Refused("restricted: only the author may delete an event", 403)
-    if kind in (REACTION, DELETION) and known.target and known.target.channel is None:
-        deletes = (known.target.id,) if kind == DELETION else ()
-        return Decision(((event, None),), deletes=deletes)
+    if kind in (REACTION, DELETION):
+        target = _target(event, known)
+        if target.channel is None:
+            return Decision(((event, None),), deletes=(target.id,) if kind == DELETION else ())
     if kind == CREATE_CHANNEL:
         return _create(event, known)
-    if known.channel is None:
-        if kind not in (REACTION, DELETION) and tag_value(event, "h") is None:
-            raise Refused(NO_CHANNEL)
-        raise Refused(NOT_IN_CHANNEL, 403)
-    channel = known.channel
-    if not _may_act(event, channel, known):
+    return CHANGES.get(kind, _say)(event, _channel(event, known), known)
+
+
+def _target(event: Event, known: Known) -> Stored:
+    """What a reaction or a deletion is of. Raises Refused."""
+    if known.target is None:
+        what = "reaction" if event["kind"] == REACTION else "deletion"
+        raise Refused(f"invalid: {what} target event not found")
+    if event["kind"] == DELETION and known.target.public != event["pubkey"]:
+        raise Refused("restricted: only the author may delete an event", 403)
+    return known.target
+
+
+def _channel(event: Event, known: Known) -> Channel:
+    """The channel that the author may act in. Raises Refused."""
+    kind, channel = event["kind"], known.channel
+    if channel is None and kind not in (REACTION, DELETION) and tag_value(event, "h") is None:
+        raise Refused(NO_CHANNEL)
+    if channel is None or not _may_act(event, channel, known):
         raise Refused(NOT_IN_CHANNEL, 403)
     unarchives = kind == EDIT_CHANNEL and tag_value(event, "archived") == "false"
     if channel.archived and not unarchives and kind != TYPING:
         raise Refused("invalid: channel is archived")
-    match kind:
-        case 9000 | 9021:
-            return _add(event, channel, known)
-        case 9001 | 9022:
-            return _remove(event, channel, known)
-        case 9002:
-            return _edit(event, channel, known)
-        case 9008:
-            if channel.members.get(author) != "owner":
-                raise Refused("restricted: only an owner may delete a channel", 403)
-            return Decision(((event, channel.id),), before=channel, gone=True)
-        case 9005 | 40003 | 5:
-            return _revise(event, channel, known)
-        case _:
-            parent = named_event(event)
-            if parent is not None and (known.target is None or known.target.channel != channel.id):
-                raise Refused("invalid: the event replied to is not in this channel")
-            return Decision(((event, channel.id),))
+    return channel
 
 
 def _may_act(event: Event, channel: Channel, known: Known) -> bool:
@@ -274,6 +266,12 @@ def _edit(event: Event, channel: Channel, known: Known) -> Decision:
     return _changed(event, channel, after, known, first=told)
 
 
+def _delete(event: Event, channel: Channel, known: Known) -> Decision:
+    if channel.members.get(event["pubkey"]) != "owner":
+        raise Refused("restricted: only an owner may delete a channel", 403)
+    return Decision(((event, channel.id),), before=channel, gone=True)
+
+
 def _revise(event: Event, channel: Channel, known: Known) -> Decision:
     kind, actor, target = event["kind"], event["pubkey"], known.target
     what = "edit" if kind == EDIT_MESSAGE else "deletion"
@@ -290,6 +288,23 @@ def _revise(event: Event, channel: Channel, known: Known) -> Decision:
         raise Refused("restricted: only the author, an owner or an admin may delete a message", 403)
     told = system_message(known.relay, channel.id, known.now, type="message_deleted", actor=actor, target=target.id)
     return Decision(((told, channel.id), (event, channel.id)), deletes=(target.id,))
+
+
+def _say(event: Event, channel: Channel, known: Known) -> Decision:
+    parent = named_event(event)
+    if parent is not None and (known.target is None or known.target.channel != channel.id):
+        raise Refused("invalid: the event replied to is not in this channel")
+    return Decision(((event, channel.id),))
+
+
+CHANGES = {
+    **dict.fromkeys((ADD_MEMBER, JOIN), _add),
+    **dict.fromkeys((REMOVE_MEMBER, LEAVE), _remove),
+    EDIT_CHANNEL: _edit,
+    DELETE_CHANNEL: _delete,
+    **dict.fromkeys((DELETE_MESSAGE, EDIT_MESSAGE, DELETION), _revise),
+}
+"""By kind, what an event does to its channel; all others are only said in it."""
 
 
 def _given(event: Event, name: str, default: str) -> str:
