@@ -15,12 +15,17 @@ TOKEN_CLASSES = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "out
 LARGEST = 2**63 - 1
 
 
+def went_out(receipt: Mapping[str, Any]) -> bool:
+    """Whether a receipt's call was sent to a model, as retries are, each by itself: only that is counted as a call.
+
+    What the gateway itself refused is none: in no report, no budget and no figure of the database.
+    """
+    return receipt.get("outcome") != "refused"
+
+
 @dataclass(frozen=True)
 class Spend:
-    """Model calls summed from receipts. `unknown_calls` are those whose tokens or cost nobody reported: never zero.
-
-    What the gateway itself refused never went out, and is no call.
-    """
+    """Model calls summed from receipts. `unknown_calls` are those whose tokens or cost nobody reported: never zero."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -37,7 +42,7 @@ class Spend:
 
     def plus(self, receipt: Mapping[str, Any]) -> Spend:
         """With one more receipt."""
-        if receipt.get("outcome") == "refused":
+        if not went_out(receipt):
             return self
         known = {name: number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")}
         return Spend(

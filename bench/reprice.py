@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from bench.costs import TOKEN_CLASSES, calls_of, tokens_of, usd
+from bench.costs import TOKEN_CLASSES, calls_of, tokens_of, usd, went_out
 from bench.errors import InvalidInput, MachineLacks
 from bench.nearest import did_you_mean
 from bench.prices import cost_usd_micros
@@ -56,7 +56,7 @@ def cost_anew(receipts: Path, sheet: PriceSheet, warnings: list[str]) -> list[Re
     """Every model's calls at the sheet's prices, in the order of their first call."""
     calls: dict[str, list[Mapping[str, Any]]] = {}
     for receipt in calls_of(receipts, warnings):
-        if receipt.get("outcome") != "refused":
+        if went_out(receipt):
             calls.setdefault(str(receipt.get("model")), []).append(receipt)
     return [_model(model, made, sheet) for model, made in calls.items()]
 

@@ -12,6 +12,9 @@ import psycopg
 import pytest
 
 from bench import projection, schema
+from bench.costs import TOKEN_CLASSES
+from bench.records import read_job
+from bench.spend.sums import Books
 from bench.stack import StackAddress
 from bench.trial.journal import attempt_started
 
@@ -141,6 +144,21 @@ def test_an_unknown_count_stays_unknown_and_is_counted(benchmark: str, job: Path
     assert rows(
         benchmark, "SELECT calls, output_tokens, cost_usd_micros, unknown_calls FROM benchmark.trial_spend"
     ) == [(2, 40, 123, 1)]
+
+
+def test_calls_are_counted_as_in_a_report_and_refused_ones_apart(benchmark: str, job: Path) -> None:
+    """What the gateway refused went to no model: nobody has an unknown cost by it."""
+    nothing = dict.fromkeys(TOKEN_CLASSES)
+    refused = receipt("c9", outcome="refused", model=None, request_sha256=None, cost_usd_micros=0, **nothing)
+    retry = receipt("c1-1", retry=1)
+    with (job / "buzzbench-receipts.jsonl").open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in (refused, retry))
+    projection.project(benchmark, job)
+    (spend,) = {trial.spend for trial in read_job(job).trials if trial.spend.calls}
+    found = rows(benchmark, "SELECT calls, unknown_calls, cost_usd_micros, refused_calls FROM benchmark.trial_spend")
+    assert found == [(spend.calls, spend.unknown_calls, spend.cost_usd_micros, 1)]
+    assert spend.calls == 3
+    assert Books(job).read().total.charged("calls") == 3
 
 
 def test_a_replay_is_no_real_run_in_the_database_either(benchmark: str, job: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bench import jsonl
-from bench.costs import TOKEN_CLASSES, Spend, call_of, number
+from bench.costs import TOKEN_CLASSES, Spend, call_of, number, went_out
 
 NAMES = ("trial", "agent", "member", "model", "step")
 
@@ -140,7 +140,7 @@ class Tally:
 
 
 def _part(receipt: dict[str, Any]) -> _Part:
-    if receipt.get("outcome") == "refused":
+    if not went_out(receipt):
         return _Part(refused=1)
     known = [number(receipt.get(name)) for name in (*TOKEN_CLASSES, "cost_usd_micros")]
     charged = [number(receipt.get(name)) for name in ("charged_usd_micros", "charged_tokens")]
