@@ -148,8 +148,8 @@ def test_an_unknown_count_stays_unknown_and_is_counted(benchmark: str, job: Path
 
 def test_calls_are_counted_as_in_a_report_and_refused_ones_apart(benchmark: str, job: Path) -> None:
     """What the gateway refused went to no model: nobody has an unknown cost by it."""
-    nothing = dict.fromkeys(TOKEN_CLASSES)
-    refused = receipt("c9", outcome="refused", model=None, request_sha256=None, cost_usd_micros=0, **nothing)
+    refused = receipt("c9", outcome="refused", model=None, request_sha256=None, cost_usd_micros=0)
+    refused |= dict.fromkeys(TOKEN_CLASSES)
     retry = receipt("c1-1", retry=1)
     with (job / "buzzbench-receipts.jsonl").open("a") as file:
         file.writelines(json.dumps(line) + "\n" for line in (refused, retry))
