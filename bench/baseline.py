@@ -187,7 +187,7 @@ def endpoint_problems(condition: Condition, endpoints: Mapping[str, Endpoint]) -
 
 
 def bound_problems(condition: Condition, endpoints: Mapping[str, Endpoint], of_job: Limits) -> Iterator[Problem]:
-    """A cap in money or tokens on an agent whose calls say nothing of what an answer may use.
+    """A cap in money or tokens on an agent whose calls don't say what an answer may use, nor does its model's price.
 
     The gateway would refuse each of them. In Anthropic's dialect every call has to say it.
     """
@@ -199,8 +199,12 @@ def bound_problems(condition: Condition, endpoints: Mapping[str, Endpoint], of_j
     way = WAYS[soloist.agent].bound
     if endpoint.dialect == "anthropic" or _is_bounded(soloist.options, way):
         return
+    if condition.prices[soloist.model].max_output_tokens is not None:
+        return
     what = f"a budget in money or tokens needs a bound on each answer, and {soloist.agent} sends none"
-    fix = "set generation.max_output_tokens in the manifest" if way else "leave the budget out, or take terminus-2"
+    fix = f"set prices.{soloist.model}.max_output_tokens in the manifest"
+    if way:
+        fix += ", or generation.max_output_tokens"
     yield Problem("--agent", what, fix)
 
 
@@ -250,7 +254,7 @@ def on_terms_of(team: Condition, agent: str, options: Mapping[str, Any], model: 
         "options": soloist.options,
         "endpoint": seat.endpoint,
         "model": seat.model,
-        "price": asdict(price),
+        "price": {name: value for name, value in asdict(price).items() if name != "max_output_tokens" or value},
         "limits": asdict(limits),
         "timeout_seconds": team.timeout_seconds,
         "overrides": dict(team.overrides),

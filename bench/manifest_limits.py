@@ -49,6 +49,10 @@ def _generation(document: yamlfile.Document, at: yamlfile.Field, member: Mapping
     generation = _section(member, "generation")
     output, window = _number(generation, "max_output_tokens"), _number(generation, "context_window_tokens")
     compact = _number(generation, "compact_at_tokens")
+    most = _number(_price(document.data, member), "max_output_tokens")
+    if output is not None and most is not None and output > most:
+        what = f"{output} is more than the {most} that the model can answer with, by the max_output_tokens of its price"
+        yield document.problem((*at, "generation", "max_output_tokens"), what)
     if output is not None and window is not None and output >= window:
         what = f"{output} leaves no room for a prompt in context_window_tokens {window}"
         yield document.problem((*at, "generation", "max_output_tokens"), what)
@@ -93,13 +97,19 @@ def _first_call(
 
 
 def _output_rate(data: Mapping[str, Any], member: Mapping[str, Any]) -> int | None:
-    prices = _section(data, "prices")
-    row = prices.get(str(member.get("model_revision")), prices.get(str(member.get("endpoint"))))
-    given = row.get("output", row.get("output_per_million_usd")) if isinstance(row, dict) else None
+    row = _price(data, member)
+    given = row.get("output", row.get("output_per_million_usd"))
     try:
         return None if given is None or isinstance(given, bool) else rate_usd_micros(str(given))
     except ValueError:
         return None  # Told already, as a fault of the price.
+
+
+def _price(data: Mapping[str, Any], member: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The price of a member's model: listed by its revision, or by its endpoint."""
+    prices = _section(data, "prices")
+    revision = str(member.get("model_revision"))
+    return _section(prices, revision if revision in prices else str(member.get("endpoint")))
 
 
 def _section(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -276,6 +276,11 @@ class PriceRow(RateRow):
     """A model's price. `cache_read_rate` is hashed but not used: the gateway measures cache reads."""
 
     tiers: list[TierRow] = Field([], description="Rows for long prompts, rising in `above_tokens`.")
+    max_output_tokens: Count | None = Field(
+        None,
+        description="The most that the model can answer with, by its provider. Reserved under a budget for a call that "
+        "sets no bound of its own, as OpenAI's clients may; without it such a call is refused.",
+    )
     cache_read_rate: Annotated[float, Field(ge=0, le=1)] = Field(
         0.0, description="Upstream's. Hashed only: how much is read from a cache is measured."
     )
@@ -291,7 +296,7 @@ class PriceRow(RateRow):
     def rates(self) -> Price:
         """The price that the gateway uses."""
         tiers = tuple(Tier(above_tokens=row.above_tokens, **row.classes) for row in self.tiers)
-        return Price(**self.classes, tiers=tiers)
+        return Price(**self.classes, tiers=tiers, max_output_tokens=self.max_output_tokens)
 
 
 class Environment(Strict):

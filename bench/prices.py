@@ -50,6 +50,7 @@ class Price:
     """Micro-dollars per million tokens, one rate for each class of tokens. `tiers` rise in `above_tokens`.
 
     `cache_write_1h` is for those of the cache writes that stay for an hour; None where they cost what the others do.
+    `max_output_tokens` is no rate: the most that the model can answer with, None where nobody says.
     """
 
     input: int
@@ -58,6 +59,7 @@ class Price:
     output: int
     tiers: tuple[Tier, ...] = ()
     cache_write_1h: int | None = None
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True)

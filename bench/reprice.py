@@ -32,6 +32,9 @@ LITELLM_ROWS = {
 }
 """Our fields and LiteLLM's, which are USD per token."""
 
+LITELLM_MOST = "max_output_tokens"
+"""Of both: the most that the model can answer with."""
+
 
 @dataclass(frozen=True)
 class Repriced:
@@ -123,7 +126,9 @@ def _json(directory: Path, sheet: PriceSheet, rows: list[Repriced]) -> dict[str,
 
 
 def start_value(model: str) -> dict[str, str]:
-    """A model's row, in USD per million tokens, from LiteLLM's table. Raises InvalidInput for a model it lacks.
+    """A model's row, in USD per million tokens, with the most that it can answer, from LiteLLM's table.
+
+    Raises InvalidInput for a model that the table lacks.
 
     The table is read as a file: importing LiteLLM takes seconds.
     """
@@ -138,10 +143,11 @@ def start_value(model: str) -> dict[str, str]:
         near = did_you_mean(model, known) or "give the name that its provider uses, such as claude-sonnet-4-6"
         raise InvalidInput.of("--model", f"LiteLLM's table has no price for {model!r}", near)
     found = {ours: known[model][theirs] for ours, theirs in LITELLM_ROWS.items() if theirs in known[model]}
+    most = known[model].get(LITELLM_MOST)
     return {
         ours: format((Decimal(str(usd_per_token)) * 1_000_000).normalize(), "f")
         for ours, usd_per_token in found.items()
-    }
+    } | ({LITELLM_MOST: str(most)} if type(most) is int and most > 0 else {})
 
 
 def prices(model: str) -> None:

@@ -287,12 +287,18 @@ def test_an_answer_is_bounded_as_the_manifest_says_in_the_agents_own_way(home: P
 
 def test_a_budget_on_an_agent_that_sends_no_bound_is_refused_before_it_would_refuse_each_call(home: Project) -> None:
     said = "--agent: a budget in money or tokens needs a bound on each answer, and {} sends none; {}"
-    out, set_it = "leave the budget out, or take terminus-2", "set generation.max_output_tokens in the manifest"
+    price = "set prices.qwen3:8b.max_output_tokens in the manifest"
+    out, set_it = price, f"{price}, or generation.max_output_tokens"
     bounded = local(home, max_output_tokens=4096)
     assert refused(home, "aider", budget_tokens=10**6, **bounded) == said.format("aider", out)
     assert asking(home, "aider", budget_calls=9, **bounded).agent == "aider"
     of_trial = local(home, "  max_tokens: 100000\n")
     assert refused(home, "terminus-2", **of_trial) == said.format("terminus-2", set_it)
+    known = local(home, max_output_tokens=4096)
+    known["manifest"].write_text(
+        known["manifest"].read_text().replace("output: 0}", "output: 0, max_output_tokens: 8192}")
+    )
+    assert asking(home, "aider", budget_tokens=10**6, **known).agent == "aider"
     # Anthropic's dialect has no call without a bound.
     assert asking(home, "claude-code", budget_usd="5").agent == "claude-code"
 

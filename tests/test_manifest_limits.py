@@ -25,6 +25,21 @@ def said(tmp_path: Path, trial: dict[str, Any], lead: dict[str, Any], **generati
     return []
 
 
+def test_a_bound_beyond_what_the_model_can_answer_is_refused_with_both(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    data = json.loads(json.dumps(home.team()))
+    data["roster"][0]["generation"] = {"max_output_tokens": 4097}
+    for row in data["prices"].values():
+        row["max_output_tokens"] = 4096
+    with pytest.raises(
+        InvalidInput, match="4097 is more than the 4096 that the model can answer with, by the max_output"
+    ):
+        load(home.manifest(data))
+    data["roster"][0]["generation"] = {"max_output_tokens": 4096}
+    condition = load(home.manifest(data))
+    assert {price.max_output_tokens for price in condition.prices.values()} == {4096}
+
+
 @pytest.mark.parametrize(
     ("trial", "lead", "generation", "expected"),
     [

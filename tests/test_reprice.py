@@ -117,6 +117,7 @@ def test_a_start_value_comes_in_our_unit() -> None:
         "cache_write": "3.75",
         "cache_write_1h": "6",
         "output": "15",
+        "max_output_tokens": "128000",
     }
 
 

@@ -38,9 +38,12 @@ def check(principal: Principal, wire: Wire, request: Request) -> None:
         raise Refused(403, "model", f"{issue.agent} may name one model only: leave out `models`")
     if not principal.job.ledger.bounded(issue.trial, issue.agent):
         return
-    if request.output_tokens is None:
+    if request.most_output_tokens(principal.job.registration.prices[request.model]) is None:
         raise Refused(
-            400, "bad_request", "a budget holds for this call, so it needs a bound: set max_tokens (or the like)"
+            400,
+            "bad_request",
+            "a budget holds for this call, so it needs a bound: set max_tokens (or the like), or have the manifest "
+            f"say prices.{request.model}.max_output_tokens",
         )
     if request.boundless:
         raise Refused(400, "bad_request", f"a budget holds for this call, so {request.boundless}")

@@ -38,6 +38,9 @@ class Anthropic:
     def output_tokens(self, body: Mapping[str, Any]) -> int | None:
         return positive(body, "max_tokens")
 
+    def choices(self, body: Mapping[str, Any]) -> int:
+        return 1
+
     def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         if body.get("mcp_servers") or body.get("container"):
             return "leave out `mcp_servers` and `container`"

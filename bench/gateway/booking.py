@@ -13,7 +13,7 @@ from bench.gateway.ledger import Amount, Reservation
 from bench.gateway.metering import Reported
 from bench.gateway.receipts import Receipt
 from bench.gateway.refusals import ReceiptsFailed, Refused
-from bench.prices import NONE_USED, bound_usd_micros, cost_usd_micros
+from bench.prices import NONE_USED, Price, bound_usd_micros, cost_usd_micros
 
 if TYPE_CHECKING:
     from bench.gateway.jobs import Principal
@@ -44,19 +44,23 @@ class Call:
 
 
 def bound(call: Call, request: Request) -> Amount:
-    """The most that a call can use. Without a limit on its output only the prompt counts: then no cap holds."""
-    output = request.output_tokens or 0
-    price = call.principal.job.registration.prices[request.model]
+    """The most that a call can use. Without a bound on its output only the prompt counts: then no cap holds."""
+    price = _price(call, request)
+    output = request.most_output_tokens(price) or 0
     usd_micros = bound_usd_micros(
         price, prompt_tokens=request.prompt_tokens, output_tokens=output, for_an_hour=request.for_an_hour
     )
     return Amount(usd_micros, request.prompt_tokens + output, 1)
 
 
+def _price(call: Call, request: Request) -> Price:
+    return call.principal.job.registration.prices[request.model]
+
+
 def open_(call: Call, request: Request, reservation: Reservation) -> None:
     """Note an attempt before it goes out, so that the gateway's own death loses none. Raises ReceiptsFailed."""
     ended = Ended("open", 0, reason="under way: no end of this call is booked")
-    unbounded = request.output_tokens is None
+    unbounded = request.most_output_tokens(_price(call, request)) is None
     try:
         call.principal.job.journal.write(_receipt(call, ended, reservation.amount, None, unbounded=unbounded))
     except OSError as error:
@@ -73,12 +77,12 @@ def refuse(call: Call, refused: Refused) -> None:
 
 def settle(call: Call, request: Request, reservation: Reservation, ended: Ended) -> None:
     """Book an attempt that went out, and replace its reservation by what it is charged. Raises ReceiptsFailed."""
-    tokens = ended.reported.tokens
-    cost, total = cost_usd_micros(call.principal.job.registration.prices[request.model], tokens), tokens.total
+    tokens, price = ended.reported.tokens, _price(call, request)
+    cost, total = cost_usd_micros(price, tokens), tokens.total
     known = Amount(cost, total, 1) if cost is not None and total is not None else None
     charge = known or reservation.amount
     try:
-        _book(call, ended, charge, cost, unbounded=known is None and request.output_tokens is None)
+        _book(call, ended, charge, cost, unbounded=known is None and request.most_output_tokens(price) is None)
     finally:
         call.principal.job.settle(reservation, charge)
 

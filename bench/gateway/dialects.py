@@ -38,6 +38,7 @@ def read_request(wire: Wire, data: bytes) -> Request:
         prompt_tokens=prompt_bound(wire, body, parts, len(data)),
         stream=stream,
         for_an_hour=asks_for_an_hour(body, parts),
+        choices=wire.choices(body),
         boundless=wire.boundless(body, parts),
         asking=wire.asking(data, body) if stream else None,
     )

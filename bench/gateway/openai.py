@@ -74,7 +74,10 @@ class Chat(_OpenAI):
     def output_tokens(self, body: Mapping[str, Any]) -> int | None:
         limits = [positive(body, name) for name in ("max_completion_tokens", "max_tokens")]
         known = [n for n in limits if n is not None]
-        return max(known) * (positive(body, "n") or 1) if known else None
+        return max(known) * self.choices(body) if known else None
+
+    def choices(self, body: Mapping[str, Any]) -> int:
+        return positive(body, "n") or 1
 
     def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         for name in ("web_search_options", "plugins", "prediction"):
@@ -140,6 +143,9 @@ class Responses(_OpenAI):
         if body.get("background"):
             raise BadRequest("`background` is set: its use can't be read; leave it out")
         return positive(body, "max_output_tokens")
+
+    def choices(self, body: Mapping[str, Any]) -> int:
+        return 1
 
     def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         for name in ("previous_response_id", "conversation", "prompt"):

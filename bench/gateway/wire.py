@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from bench.endpoints import Dialect
-from bench.prices import Tokens
+from bench.prices import Price, Tokens
 
 TOOL_PREAMBLE_TOKENS = 1_000
 """What a provider may add to a prompt that offers tools: 804 tokens at most in Anthropic's documentation."""
@@ -25,7 +25,7 @@ class BadRequest(ValueError):
 class Request:
     """What the gateway reads of a model call; `body` is the parsed JSON.
 
-    `output_tokens` is the most that the answer may have over all its choices, or None where the request
+    `output_tokens` is the most that the answer may have over all its `choices`, or None where the request
     sets no limit. `prompt_tokens` bounds the prompt, unless `boundless` says, for people, what makes it unknowable.
     `asking` is the body as it has to go out so that a stream reports its usage, None where it goes out as it is.
     `for_an_hour` is whether it may ask for a cache that stays for an hour.
@@ -37,8 +37,15 @@ class Request:
     prompt_tokens: int
     stream: bool = False
     for_an_hour: bool = False
+    choices: int = 1
     boundless: str = ""
     asking: bytes | None = field(default=None, repr=False)
+
+    def most_output_tokens(self, price: Price) -> int | None:
+        """The most that the answer can have: by the request's own bound, else by what its model can give, if known."""
+        if self.output_tokens is not None or price.max_output_tokens is None:
+            return self.output_tokens
+        return price.max_output_tokens * self.choices
 
 
 type Progress = Literal["open", "told", "final", "failed"]
@@ -75,6 +82,9 @@ class Wire(Protocol):
 
     def output_tokens(self, body: Mapping[str, Any]) -> int | None:
         """The request's own limit on the answer, None where it has none. Raises BadRequest."""
+
+    def choices(self, body: Mapping[str, Any]) -> int:
+        """How many answers the request asks for. Raises BadRequest."""
 
     def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         """What makes the size of a request unknowable, with the way out; empty where nothing does.

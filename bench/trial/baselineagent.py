@@ -169,7 +169,7 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
                 models=(alone.model,),
                 trial_limits=session.condition.limits,
                 # No channel of the relay's: on a cassette it tells this run of the trial from Harbor's retry of it.
-                context=Context(channel=uuid4().hex, user=session.user.public, members={}),
+                context=Context(channel=uuid4().hex, user="user", members={}),
             )
         )
 

@@ -166,7 +166,8 @@ async def test_a_bad_request_says_what_is_wrong_in_the_dialects_own_form(
     [
         (
             {"model": "m", "messages": []},
-            "a budget holds for this call, so it needs a bound: set max_tokens (or the like)",
+            "a budget holds for this call, so it needs a bound: set max_tokens (or the like), or have the manifest say "
+            "prices.m.max_output_tokens",
         ),
         (
             {
