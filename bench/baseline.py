@@ -214,6 +214,14 @@ def _is_bounded(options: Mapping[str, Any], way: tuple[str, ...]) -> bool:
     return bool(way) and dig(options, *way) is not None
 
 
+def _bound_in(options: Mapping[str, Any], way: tuple[str, ...]) -> int | None:
+    """The bound that the options set; what is no such number is Harbor's to refuse."""
+    from bench.outcome import dig
+
+    tokens = dig(options, *way) if way else None
+    return tokens if type(tokens) is int and tokens > 0 else None
+
+
 def _bounded(options: Mapping[str, Any], way: tuple[str, ...], tokens: int | None) -> dict[str, Any]:
     """The options with a bound of so many tokens to each answer, where there is a way to say it and none is set."""
     if tokens is None or not way or _is_bounded(options, way):
@@ -248,7 +256,7 @@ def on_terms_of(team: Condition, agent: str, options: Mapping[str, Any], model: 
     seat = team.orchestrator if model is None else seat
     price, limits = team.prices[seat.model], budget.narrowest(team.limits, seat.limits)
     own = _bounded(options, WAYS[agent].bound, seat.max_output_tokens)
-    soloist = Soloist(agent, seat.endpoint, seat.model, own)
+    soloist = Soloist(agent, seat.endpoint, seat.model, own, _bound_in(own, WAYS[agent].bound))
     told = {
         "agent": agent,
         "options": soloist.options,

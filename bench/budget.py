@@ -5,8 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from bench.condition import Condition, Limits
+from bench.condition import Agent, Condition, Limits, Soloist
 from bench.errors import Problem
+from bench.faults import shown
 from bench.prices import USD_MICROS, bound_usd_micros
 
 if TYPE_CHECKING:
@@ -105,30 +106,38 @@ def _money(cap: int | None) -> str:
 def too_small(
     condition: Condition, budget: Limits, charged: Callable[[str], int | None] = lambda _: 0
 ) -> Iterator[Problem]:
-    """The caps of a job that hold no call any more, or not even an orchestrator's answer: no work could be done.
+    """The caps of a job that hold no call any more, or not even the first answer: no work could be done.
 
     `charged` says what counts against the cap of a unit already, None where that is unknown. The gateway reserves the
-    most that an answer may use before it sends a call, and the prompt besides, which is only known then.
+    most that an answer may use before it sends a call, and the prompt besides, which is only known then. Of a team the
+    caps of a trial are held against that in its manifest; of a baseline, whose options may say otherwise, here.
     """
-    least = _least_of_a_call(condition)
+    who, least = _least_of_a_call(condition)
     for unit, option in zip(UNITS, OPTIONS, strict=True):
         cap, used, needed = getattr(budget, unit), charged(unit) or 0, getattr(least, unit)
-        if cap is None or cap - used >= needed:
-            continue
-        what = f"{_amount(used, unit)} spent of a cap of {_amount(cap, unit)}"
-        if needed > 1:
-            what += f", and an answer of {condition.orchestrator.name} may use {_amount(needed, unit)}"
-        yield Problem(option, f"{what}: no call would go out", "raise it, or give none")
+        if cap is not None and cap - used < needed:
+            what = f"{_amount(used, unit)} spent of a cap of {_amount(cap, unit)}"
+            if needed > 1:
+                what += f", and an answer of {who} may use {_amount(needed, unit)}"
+            yield Problem(option, f"{what}: no call would go out", "raise it, or give none")
+    for unit in UNITS if condition.soloist else ():
+        cap, needed = getattr(condition.limits, unit), getattr(least, unit)
+        if cap is not None and cap < needed:
+            what = f"a trial has a cap of {_amount(cap, unit)}, and an answer of {who} may use {_amount(needed, unit)}"
+            where = shown(condition.path) if condition.path else condition.name
+            yield Problem(where, f"{what}: no call would go out", "raise it, or bound the answers lower")
 
 
-def _least_of_a_call(condition: Condition) -> Limits:
-    """What is reserved at least for an orchestrator's call; of who has no bound to its answers, or no team, 1."""
-    lead = next((agent for agent in condition.agents if agent.kind == "orchestrator"), None)
+def _least_of_a_call(condition: Condition) -> tuple[str, Limits]:
+    """Who asks first, and what is reserved for that at least: 1 of each where nothing bounds the answer."""
+    lead: Agent | Soloist | None = condition.soloist
+    lead = lead or next((agent for agent in condition.agents if agent.kind == "orchestrator"), None)
+    who = lead.name if isinstance(lead, Agent) else condition.name
     if lead is None or lead.max_output_tokens is None:
-        return Limits(1, 1, 1)
+        return who, Limits(1, 1, 1)
     price = condition.prices[lead.model]
     usd_micros = bound_usd_micros(price, prompt_tokens=0, output_tokens=lead.max_output_tokens)
-    return Limits(usd_micros, lead.max_output_tokens, 1)
+    return who, Limits(usd_micros, lead.max_output_tokens, 1)
 
 
 def _amount(number: int, unit: str) -> str:

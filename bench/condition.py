@@ -78,12 +78,16 @@ class Agent:
 
 @dataclass(frozen=True)
 class Soloist:
-    """One of Harbor's agents that plays in a team's place, on the model of a manifest; `options` are its own."""
+    """One of Harbor's agents that plays in a team's place, on the model of a manifest; `options` are its own.
+
+    `max_output_tokens` bounds each of its answers, as far as those options tell.
+    """
 
     agent: str
     endpoint: str
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True)

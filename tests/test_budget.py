@@ -147,6 +147,27 @@ def test_a_jobs_cap_below_its_first_answer_is_refused_before_anything_starts(tmp
     assert home.plan(manifest=manifest, budget_tokens="4096", budget_usd="0.06144").budget.tokens == 4096
 
 
+def test_a_cap_below_a_baselines_first_answer_is_refused_as_a_teams_is(tmp_path: Path) -> None:
+    """Its answers are bounded as its member's, or by its own options."""
+    home = project(tmp_path)
+    home.task("good", script=None)
+    data = home.team(trial_budget={"timeout_seconds": 900, "max_tokens": 8_000})
+    data["roster"][0]["generation"] = {"max_output_tokens": 4096}
+    told = {"rehearsal": False, "agent": "terminus-2", "manifest": home.manifest(data)}
+    with pytest.raises(InvalidInput) as caught:
+        home.plan(**told, budget_tokens="4000", budget_usd="0.06")
+    assert [str(problem) for problem in caught.value.problems] == [
+        "--budget-usd: $0.0000 spent of a cap of $0.0600, and an answer of terminus-2 may use $0.0614: "
+        "no call would go out; raise it, or give none",
+        "--budget-tokens: 0 tokens spent of a cap of 4,000 tokens, and an answer of terminus-2 may use 4,096 tokens: "
+        "no call would go out; raise it, or give none",
+    ]
+    assert home.plan(**told, budget_tokens="4096", budget_usd="0.06144").budget.tokens == 4096
+    kwargs = ('llm_call_kwargs={"max_tokens": 9000}',)
+    with pytest.raises(InvalidInput, match=r"team\.yaml: a trial has a cap of 8,000 tokens, and an answer of termin"):
+        home.plan(**told, agent_kwarg=kwargs)
+
+
 def test_what_earlier_runs_left_of_a_cap_has_to_hold_a_call(tmp_path: Path) -> None:
     home = project(tmp_path)
     data = home.team()
