@@ -6,7 +6,6 @@ import ipaddress
 import os
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -141,7 +140,7 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
     lead = condition.orchestrator
     # Real agents are offered tools of their own.
     tools = {tool.name for tool in (*ALL, DONE)} if not condition.is_real else None
-    known = Known({USER, *(agent.name for agent in condition.agents)}, tools)
+    known = Known({USER, *(agent.name for agent in condition.agents)}, tools, names)
     missing = []
     for task in tasks:
         file = task.directory / "rehearsal" / f"{script}.yaml"
@@ -149,9 +148,8 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
             missing.append(task.directory.name)
             continue
         short = bool(set(task.needs_members) - names)
-        names_of = replace(known, parts=names) if task.for_any_team else known
         try:
-            parsed = load_file(file, None if short else names_of)
+            parsed = load_file(file, None if short else known)
         except InvalidInput as error:
             yield from error.problems
             continue
@@ -161,7 +159,9 @@ def script_problems(tasks: Sequence[Task], script: str, condition: Condition) ->
             continue  # Its other parts are for other teams.
         if strangers := parsed.root.keys() - names:
             what = f"is for {_listed(strangers)}, whom the roster of {condition.name} lacks"
-            yield Problem(shown(file), what, f"it has {_listed(names)}")
+            several = "a script may have parts for several teams where task.toml has [metadata].needs_members = []"
+            way_on = f"add a part for {lead.name}" if task.for_any_team else several
+            yield Problem(shown(file), what, f"it has {_listed(names)}; {way_on}")
         elif not parsed.steps_for(lead.name, lead.member):
             yield Problem(shown(file), f"has no steps for {lead.name}, the orchestrator of {condition.name}")
     if missing:

@@ -221,10 +221,12 @@ def _why(machine: ParseMachine, unknown: str) -> str:
     flag: Argument | None = machine.flag
     if flag and flag.got_value:
         return f" (is {flag!r} given twice?)" if flag.takes_value else f" ({flag!r} takes no value)"
-    if "--path" in flags and Path(unknown).exists():
-        return f" (did you mean --path {unknown}?)"
-    near = did_you_mean(unknown, machine.contexts)
-    return near and f" ({near}?)"
+    if near := did_you_mean(unknown, machine.contexts):
+        return f" ({near}?)"
+    # What a task is about comes by an option, not as a word of its own.
+    if "--job" in flags:
+        return f" (did you mean --job {unknown}?)"
+    return f" (did you mean --path {unknown}?)" if "--path" in flags and Path(unknown).exists() else ""
 
 
 _load_project = Config.load_project

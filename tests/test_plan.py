@@ -284,8 +284,13 @@ def test_another_script_can_be_rehearsed(both: Project) -> None:
 
 def test_a_script_for_another_roster_is_refused(both: Project) -> None:
     solo = both.root / "manifests/builtin-solo.yaml"
-    message = refused(both, include=("a",), manifest=solo)
-    assert "a/rehearsal/good.yaml: is for orch, whom the roster of builtin-solo-sonnet46 lacks; it has solo" in message
+    (both.tasks / "a/rehearsal/good.yaml").write_text(
+        "orch:\n  - {name: ask, do: [{send: {mention: [worker-1], text: x}}]}\n"
+    )
+    assert refused(both, include=("a",), manifest=solo).endswith(
+        "a/rehearsal/good.yaml: is for orch, whom the roster of builtin-solo-sonnet46 lacks; it has solo; a script may "
+        "have parts for several teams where task.toml has [metadata].needs_members = []"
+    ), "and not whom orch mentions there, whom a solo lacks of course"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +331,7 @@ def test_a_script_of_a_task_for_any_team_may_have_parts_for_several(both: Projec
     file.write_text(file.read_text().replace("[metadata]\n", "[metadata]\nneeds_members = []\n"))
     script = both.tasks / "a/rehearsal/good.yaml"
     solo = both.root / "manifests/builtin-solo.yaml"
-    assert "is for orch, whom the roster of builtin-solo-sonnet46 lacks" in refused(both, include=("a",), manifest=solo)
+    assert refused(both, include=("a",), manifest=solo).endswith("lacks; it has solo; add a part for solo")
     script.write_text(
         "orch:\n  - {name: ask, do: [{send: {mention: [worker-1], text: x}}]}\n"
         "worker-1:\n  - {name: answer, do: [{say: x}]}\n"
