@@ -96,7 +96,7 @@ class Task:
     """Where its name stands, as messages name the place."""
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
-    """What it says or has without any effect."""
+    """What it says or has without any effect; none are looked for where it has problems."""
 
     @property
     def step_users(self) -> tuple[str | int | None, ...]:
@@ -178,7 +178,7 @@ def _task(directory: Path, shown: Path, buzz: bool) -> Task:
         has_solution=_has_solution(directory, values),
         named_at=document.problem(("task", "name"), "").where,
         problems=tuple(dict.fromkeys(problems)),
-        notes=tuple(tasksteps.idle(document, directory, shown)),
+        notes=() if problems else tuple(tasksteps.idle(document, directory, shown)),
     )
 
 

@@ -100,7 +100,7 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "unknown_calls": job.spend.unknown_calls,
         "unsure": job.unsure,
         "cost_per_pass_usd_micros": per_pass(costs.total(trial.spend for trial in job.trials), job.counts["passed"]),
-        "median_seconds": median_s(job.trials),
+        "median_seconds": None if (middle := median_s(job.trials)) is None else round(middle, 3),
         "stopped": {"kind": job.stop.kind, "reason": job.stop.reason} if job.stop else None,
         "trials": [_trial_json(trial) for trial in job.trials],
         "replaced": [

@@ -104,8 +104,11 @@ def _name_faults(
         yield document.problem(field, what, f"it names the step's directory below {DIRECTORY}/")
         return
     key = unicodedata.normalize("NFC", name).casefold()
-    if key in names:
-        yield document.problem(field, f"{name} is the name of an earlier step, too: {names[key]}", "give each its own")
+    if other := names.get(key):
+        same = (
+            "is an earlier step's name" if other == name else f"and {other} are one name to systems that know no case"
+        )
+        yield document.problem(field, f"{name} {same}", "give each step its own")
         return
     names[key] = name
     place = directory / DIRECTORY / name

@@ -73,8 +73,8 @@ def test_what_stands_above_the_tables_is_held_to_harbors_form(home: Project, mor
         ('name = ""', "task.toml:6: steps[1].name: '' is no name of a directory"),
         ('name = "a/b"', "task.toml:6: steps[1].name: 'a/b' is no name of a directory"),
         ('name = ".."', "task.toml:6: steps[1].name: '..' is no name of a directory"),
-        ('name = "draft"', "task.toml:6: steps[1].name: draft is the name of an earlier step, too: draft; give each"),
-        ('name = "DRAFT"', "task.toml:6: steps[1].name: DRAFT is the name of an earlier step, too: draft; give each"),
+        ('name = "draft"', "task.toml:6: steps[1].name: draft is an earlier step's name; give each step its own"),
+        ('name = "DRAFT"', "task.toml:6: steps[1].name: DRAFT and draft are one name to systems that know no case"),
         ('name = "chnage"', "task.toml:6: steps[1].name: there is no directory steps/chnage; did you mean change"),
         ('name = "change"\nmin_reward = "x"', "task.toml:7: steps[1].min_reward: 'x' is no finite number"),
         ('name = "change"\nmin_reward = nan', "task.toml:7: steps[1].min_reward: nan is no finite number"),
@@ -163,7 +163,7 @@ def test_the_tasks_own_verifier_timeout_is_said_to_have_no_effect_on_its_steps(h
         (BOTH, "steps/change/trajectory.json", "steps/change/trajectory.json: has no effect: a conversation to go on"),
         (BOTH, "steps/drafts/instruction.md", "steps/drafts: is no step of task.toml's; did you mean draft"),
         (BOTH, "steps/draft/setup.sh", "steps/draft/setup.sh: has no effect there; it belongs in the step's workdir/"),
-        ("", "", "steps: has no effect, since task.toml has no [[steps]]"),
+        ("", "instruction.md", "steps: has no effect, since task.toml has no [[steps]]"),
     ],
 )
 def test_what_harbor_passes_over_in_a_task_in_steps_is_said(home: Project, more: str, extra: str, said: str) -> None:
@@ -171,6 +171,7 @@ def test_what_harbor_passes_over_in_a_task_in_steps_is_said(home: Project, more:
     if extra:
         (task / extra).parent.mkdir(exist_ok=True)
         (task / extra).write_text("{}\n")
+    assert faults(home) == []
     (note,) = notes(home)
     assert note.startswith(said)
 
