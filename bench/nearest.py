@@ -35,7 +35,7 @@ def similar_path(path: Path, *folders: Path, among: Callable[[Path], bool] = Pat
     """
     for folder in (path.parent, *folders):
         try:
-            entries = sorted(filter(among, folder.iterdir()))
+            entries = sorted(entry for entry in folder.iterdir() if entry.name.isprintable() and among(entry))
         except OSError:
             continue
         names = {entry.stem: entry for entry in entries if path.suffix in ("", entry.suffix)}

@@ -221,8 +221,9 @@ def _why(machine: ParseMachine, unknown: str) -> str:
     flag: Argument | None = machine.flag
     if flag and flag.got_value:
         return f" (is {flag!r} given twice?)" if flag.takes_value else f" ({flag!r} takes no value)"
-    if near := did_you_mean(unknown, machine.contexts):
-        return f" ({near}?)"
+    near = did_you_mean(unknown, machine.contexts)
+    if near or not unknown:
+        return near and f" ({near}?)"
     # What a task is about comes by an option, not as a word of its own.
     if "--job" in flags:
         return f" (did you mean --job {unknown}?)"

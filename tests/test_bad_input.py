@@ -493,6 +493,7 @@ COMMANDS: list[tuple[list[str], str, dict[str, str]]] = [
     (["bench", "--path", "a", "--rehersal"], "No idea what '--rehersal' is (did you mean --rehearsal?)", {}),
     (["bench", "buzz-dataset"], "No idea what 'buzz-dataset' is (did you mean --path buzz-dataset?)", {}),
     (["report", "mine"], "No idea what 'mine' is (did you mean --job mine?); see `inv --help report`", {}),
+    (["bench", ""], "inv: No idea what '' is; see `inv --help bench`", {}),
     (["benhc"], "inv: No idea what 'benhc' is (did you mean bench?); see `inv --list`", {}),
     (["bench", "--dry"], "use `inv bench --dry-run`", {}),
     (["bench", "--resume", "nope"], "inv: --resume nope: no such job", {}),

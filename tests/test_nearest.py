@@ -24,6 +24,12 @@ def test_a_file_that_is_called_almost_so_is_named(tmp_path: Path, given: str, me
     assert similar_path(tmp_path / given) == (meant and f"did you mean {tmp_path / meant}")
 
 
+def test_a_name_that_would_break_the_line_is_not_offered(tmp_path: Path) -> None:
+    for name in ("te\nam.yaml", "t\x1b[31meam.yaml"):
+        (tmp_path / name).touch()
+    assert similar_path(tmp_path / "team.yaml") == ""
+
+
 def test_the_folder_of_the_name_comes_before_the_usual_ones(tmp_path: Path) -> None:
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
