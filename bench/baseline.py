@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from bench import budget
 from bench.condition import Condition, Soloist
-from bench.dataset import Task
 from bench.errors import Problem
 from bench.faults import no_effect, shown
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from bench.condition import Limits
+    from bench.dataset import Task
     from bench.endpoints import Dialect, Endpoint
     from bench.options import Options
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import fmean
 
 from bench.budget import caps_said
 from bench.condition import Limits
@@ -94,6 +93,8 @@ def _estimate(job: JobRecord, kept: Iterable[TrialRecord], to_run: int | None) -
     kept = tuple(kept)
     if not kept or not to_run:
         return None
+    from statistics import fmean
+
     by_task = {name: [trial for trial in kept if trial.task == name] for name in {trial.task for trial in kept}}
     lacking = _lacking(job, by_task, to_run)
     samples = {name: by_task.get(name) or kept for name in lacking}

@@ -20,7 +20,7 @@ Run = Callable[[Path, dict[str, Any]], dict[str, bool]]
 
 
 def task(directory: Path, source: str) -> Path:
-    (directory / "tests").mkdir()
+    (directory / "tests").mkdir(parents=True)
     path = directory / "tests" / "judge.py"
     path.write_text(textwrap.dedent(source), encoding="utf-8")
     return path
@@ -205,3 +205,15 @@ def test_what_is_wrong_with_a_judge_is_found_without_running_it(
     assert list(judge.faults(tmp_path, Path("t"))) == []
     (tmp_path / "tests" / file).write_text(source)
     assert [str(fault) for fault in judge.faults(tmp_path, Path("t"))] == [said]
+
+
+@pytest.mark.parametrize(
+    ("source", "what"), [("def judge(", ":1: not valid Python: '(' was never closed"), ("x = 1", "")]
+)
+def test_the_same_fault_in_two_tasks_is_told_of_each(source: str, what: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        task(tmp_path / name, source)
+        (tmp_path / name / "tests" / "test.sh").write_text("relay_evidence.json")
+    told = [str(fault) for name in ("a", "b") for fault in judge.faults(tmp_path / name, Path(name))]
+    what = what or ": has no function judge(evidence)"
+    assert told == [f"a/tests/judge.py{what}", f"b/tests/judge.py{what}"]

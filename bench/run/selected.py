@@ -8,7 +8,6 @@ from __future__ import annotations
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from bench.dataset import unmatched
 from bench.errors import raise_problems
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ async def check(config: JobConfig) -> list[str]:
 
 
 async def _check(dataset: DatasetConfig) -> str:
+    from bench.dataset import unmatched
+
     whole = dataset.model_copy(update={"task_names": None, "exclude_task_names": None, "n_tasks": None})
     names = [task.get_task_id().get_name() for task in await whole.get_task_configs()]
     raise_problems(

@@ -13,8 +13,7 @@ from bench.errors import BuzzbenchError
 from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Notice
 from bench.harness.bounds import TeamEnded
-from bench.harness.buzz.crew import AgentsNotReady, EnvironmentGone
-from bench.harness.buzz.programs import InstallFailed
+from bench.harness.buzz.failures import AgentsNotReady, EnvironmentGone, InstallFailed
 from bench.harness.models import GatewayUnreachable, ModelFailed
 from bench.harness.taskskills import SkillsMissing
 from bench.outcome import Fault

@@ -16,7 +16,8 @@ from bench.gateway.protocol import Grant, Notice
 from bench.harness.bounds import Bounds, TeamEnded
 from bench.harness.builtin import Step
 from bench.harness.buzz import prompt
-from bench.harness.buzz.crew import AgentsNotReady, Crew, EnvironmentGone
+from bench.harness.buzz.crew import Crew
+from bench.harness.buzz.failures import AgentsNotReady, EnvironmentGone
 from bench.nostr import Event, tag_value
 from bench.trial import acp, courtesies, crosscheck, turns, work
 from bench.trial.calls import Call, Calls

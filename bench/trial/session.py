@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bench.condition import Condition
     from bench.endpoints import Endpoint
     from bench.gateway.client import Lease
-    from bench.gateway.protocol import JobNotice
+    from bench.gateway.protocol import JobNotice, Recording
 
 RECEIPTS = "buzzbench-receipts.jsonl"
 READY_S = 10.0
@@ -118,9 +118,8 @@ async def _keep(job_dir: Path, terms: Terms, ready: asyncio.Future[Session]) -> 
 
 async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Session:
     from bench.channel import open_session
-    from bench.gateway.cassette import FILE_NAME as CASSETTE
     from bench.gateway.client import Lease
-    from bench.gateway.protocol import Endpoint, Recording, Registration
+    from bench.gateway.protocol import Endpoint, Registration
     from bench.prices import FREE, sheet_sha256
     from bench.stack import jobs
 
@@ -131,7 +130,6 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
     provisioner = load_provisioner(run_dir)
     if given_run_dir() is None:
         resources.callback((run_dir / FILE_NAME).unlink, missing_ok=True)
-    recording = Recording(str((job_dir / CASSETTE).absolute()), condition.name, condition.sha256, terms.rehearsal)
     lease = await Lease.open(provisioner.gateway_control)
     resources.push_async_callback(lease.close)
     lease.on_job = _hear
@@ -144,7 +142,7 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
             },
             prices=condition.prices,
             prices_sha256=sheet_sha256(condition.prices),
-            record=recording if terms.record else None,
+            record=_recording(job_dir, terms, condition) if terms.record else None,
             replay=str(terms.replay.absolute()) if terms.replay else None,
             budget=provisioner.budget,
             patience=provisioner.patience,
@@ -158,6 +156,13 @@ async def _make(job_dir: Path, terms: Terms, resources: AsyncExitStack) -> Sessi
     resources.push_async_callback(doors.close)
     await _check_relay(http, provisioner)
     return Session(condition, endpoints, provisioner, http, lease, doors)
+
+
+def _recording(job_dir: Path, terms: Terms, condition: Condition) -> Recording:
+    from bench.gateway.cassette import FILE_NAME as CASSETTE
+    from bench.gateway.protocol import Recording
+
+    return Recording(str((job_dir / CASSETTE).absolute()), condition.name, condition.sha256, terms.rehearsal)
 
 
 def _hear(notice: JobNotice) -> None:

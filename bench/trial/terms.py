@@ -67,9 +67,11 @@ class Terms:
 
     def team_endpoints(self, condition: Condition) -> dict[str, Endpoint]:
         """The endpoints that the condition's roster names. Raises InvalidInput."""
-        from bench import endpoints, replay
+        from bench import endpoints
 
         if self.replay is not None:
+            from bench import replay
+
             return replay.endpoints(condition.endpoints, self.replay)
         if self.endpoints is None and not self.rehearsal:
             raise InvalidInput.of("agent kwargs", "endpoints is missing", "only a rehearsal needs no endpoint file")

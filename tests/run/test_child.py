@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +15,20 @@ from bench.run import child
 from bench.trial.stops import EXIT_CODES, Stop
 
 JOB = Path("/jobs/lb-team")
+
+OF_OTHERS = {
+    *(
+        "bench.dataset",
+        "bench.selection",
+        "bench.plan",
+        "bench.replay",
+        "bench.gateway.cassette",
+        "psycopg",
+        "statistics",
+    ),
+    *(f"bench.harness.buzz.{name}" for name in ("crew", "environ", "kit", "programs")),
+}
+"""What planning needs, or jobs of another kind: replays, recordings, real agents."""
 
 
 def event(*faults: dict[str, str] | None, steps: bool = False) -> Any:
@@ -77,3 +93,12 @@ def test_a_full_disk_is_told_with_the_place_and_the_way_on() -> None:
     assert child._message(full, JOB) == f"/jobs/lb-team: {said}"
     full.filename = "/jobs/lb-team/a__1/trial.log"
     assert child._message(full, JOB) == f"/jobs/lb-team/a__1/trial.log: {said}"
+
+
+def test_a_job_of_agents_on_the_host_loads_nothing_that_other_jobs_need() -> None:
+    code = (
+        "import sys, bench.run.child, bench.run.selected, bench.trial.agent, bench.sandbox.environment, bench.records;"
+        "print(*sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(ran.stdout.split()) & OF_OTHERS

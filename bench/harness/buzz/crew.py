@@ -8,22 +8,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import BuzzbenchError
 from bench.harness.buzz import kit
+from bench.harness.buzz.failures import AgentsNotReady, EnvironmentGone
 from bench.harness.buzz.fixed import TEAM
 from bench.harness.buzz.programs import Environment, is_root
 
 LOOK_S = 10
 STOP_S = 5
 FRAMES, IN, OUT = f"{TEAM}/frames", ".in.jsonl", ".out.jsonl"
-
-
-class AgentsNotReady(BuzzbenchError):
-    """Some agents did not start, or relay or gateway can't be reached from where they are."""
-
-
-class EnvironmentGone(BuzzbenchError):
-    """Commands don't run in the environment any more."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bench.errors import BuzzbenchError, MachineLacks
+from bench.errors import MachineLacks
+from bench.harness.buzz.failures import InstallFailed
 from bench.harness.buzz.fixed import AGENTS, FORWARDER, PROGRAMS
 from bench.harness.shell import Executed
 
@@ -22,10 +23,6 @@ FOR_ALL = 0o005
 
 INSTALL_S = 120
 """For the upload's check: about 100 MB are read once."""
-
-
-class InstallFailed(BuzzbenchError):
-    """The programs are not in the environment as they are on this host."""
 
 
 class Environment(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.errors import MachineLacks
-from bench.harness.buzz import fixed, programs
+from bench.harness.buzz import failures, fixed, programs
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_what_is_mounted_has_to_be_for_the_user_that_the_task_has(director
     found = programs.load(directory, forwarder=True)
     assert not await programs.install(Environment(mounted=True), found)
     what = f"{directory}: dev, as whom the task has its agents, may not run buzz-acp; chmod a+rx {directory}/buzz-acp"
-    with pytest.raises(programs.InstallFailed, match=f"^{re.escape(what)}$"):
+    with pytest.raises(failures.InstallFailed, match=f"^{re.escape(what)}$"):
         await programs.install(Environment(mounted=True, default_user="dev"), found)
     (directory / "buzz-acp").chmod(0o755)
     assert not await programs.install(Environment(mounted=True, default_user="dev"), found)
@@ -93,5 +93,5 @@ async def test_what_is_uploaded_is_the_programs_alone_and_is_checked_there(direc
 
 async def test_an_upload_that_did_not_arrive_whole_is_told(directory: Path) -> None:
     environment = Environment(answer=(1, "buzz-acp: FAILED\nsha256sum: WARNING: 1 computed checksum did NOT match\n"))
-    with pytest.raises(programs.InstallFailed, match=r"did not arrive whole: buzz-acp: FAILED; sha256sum: WARNING"):
+    with pytest.raises(failures.InstallFailed, match=r"did not arrive whole: buzz-acp: FAILED; sha256sum: WARNING"):
         await programs.install(environment, programs.load(directory, forwarder=True))
