@@ -131,7 +131,7 @@ def gui(c: Context, source: str = "") -> None:
         "max_retries": "Run again what the infrastructure broke, at most so often a trial; never what has a score.",
         "harbor_config": "A file with more of Harbor's job configuration, such as multipliers or mounts.",
         "record": "Record the job's model calls on a cassette, in its directory.",
-        "replay": "Play this cassette in the models' place: no key, no cost.",
+        "replay": "Play this cassette, or that of this job, in the models' place: no key, no cost.",
         "budget_usd": "Each job may cost at most so many USD; one that goes on may have another cap, or none.",
         "budget_tokens": "Each job may use at most so many tokens, of all classes; or none, for no cap.",
         "budget_calls": "Each job may make at most so many model calls; or none, for no cap.",

@@ -41,6 +41,14 @@ def read(options: Options, faults: Faults) -> Replay | None:
     return faults.catch(lambda: _read(path))
 
 
+def cassette_of(named: Path, jobs_dir: Path) -> Path:
+    """The cassette that is meant: a file, or that of a job, by the job's directory or name."""
+    from bench.gateway.cassette import FILE_NAME
+
+    job = next((directory for directory in (jobs_dir / named, named) if directory.is_dir()), None)
+    return job / FILE_NAME if job else named
+
+
 def _read(path: Path) -> Replay:
     from bench.gateway import cassette
 

@@ -14,6 +14,7 @@ from bench.gateway import cassette
 from bench.gateway.cassette import Address, Header, Timing
 from bench.harborjob import agent_kwargs, harbor_arguments, job_config
 from bench.planrecord import describe
+from bench.replay import cassette_of
 from tests.planning import Project, project
 
 
@@ -154,6 +155,14 @@ def test_of_a_cassette_that_can_not_be_read_nothing_else_is_said(made: Project) 
     assert problems(made, made.root / "nowhere") == [f"{made.root / 'nowhere'}: no such cassette"]
     (told,) = problems(made, made.root / "other.jsonl")
     assert "is a cassette of another version: buzzbench-cassette-9, not buzzbench-cassette-1" in told
+
+
+def test_the_cassette_of_a_job_is_meant_by_the_jobs_name_or_directory(tmp_path: Path) -> None:
+    job = tmp_path / "jobs" / "lb-team"
+    job.mkdir(parents=True)
+    file = job / cassette.FILE_NAME
+    assert {cassette_of(named, job.parent) for named in (Path("lb-team"), job, file)} == {file}
+    assert cassette_of(Path("nowhere"), job.parent) == Path("nowhere")
 
 
 def test_a_cassette_without_a_call_is_refused(made: Project) -> None:

@@ -91,7 +91,7 @@ def test_everything_says_that_it_is_a_replay(installed: Installation, recorded: 
     spend = json.loads(installed.inv("spend", "--job", "says", "--json").stdout)
     assert (spend["replay"], spend["total"]["cost_usd_micros"]) == (digest, 0)
     assert spend["total"]["calls"] > 0
-    plan = installed.inv("bench", "--path", str(DATASET), "--replay", tape, "--dry-run", *one)
+    plan = installed.inv("bench", "--path", str(DATASET), "--replay", recorded.name, "--dry-run", *one)
     assert f"none: replay of {tape}, sha256 {digest}" in plan.stdout
     again = installed.inv("bench", "--path", str(DATASET), "--replay", tape, "--job-name", "says", *one)
     assert again.returncode == 2

@@ -84,9 +84,12 @@ def _look(plan: Plan, job: JobPlan, settings: Settings) -> None:
 def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
     from bench.options import Options
     from bench.places import door_dir, programs_directory
+    from bench.replay import cassette_of
 
     renamed = {"include_task": "include", "exclude_task": "exclude"}
     fields = {renamed.get(name, name): _converted(name, value) for name, value in given.items()}
+    if "replay" in fields:
+        fields["replay"] = cassette_of(fields["replay"], settings.jobs_dir)
     return Options(
         **fields,
         jobs_dir=settings.jobs_dir,
