@@ -156,7 +156,12 @@ def read_job(job_dir: Path) -> JobRecord:
     for directory in trial_directories(job_dir, without=book.replaced):
         of_trial: list[str] = []
         name = directory.name
-        trial = read_trial(directory, plan, spends.get(name, NOTHING), of_trial, of_steps.get(name, {}))
+        jumped_s = (book.ended[name].clock_jumped_s if name in book.ended else None) or 0.0
+        trial = read_trial(directory, plan, spends.get(name, NOTHING), of_trial, of_steps.get(name, {}), jumped_s)
+        if jumped_s:
+            warnings.append(
+                f"{directory}: the clock jumped by {jumped_s:+.0f} s while it ran: times within it are unsure"
+            )
         if book.begun and trial.trial not in book.begun and (trial.is_scored or trial.told.foreign):
             strangers.append(trial.trial)
             continue
@@ -241,10 +246,12 @@ def read_trial(
     spend: Spend = NOTHING,
     warnings: list[str] | None = None,
     of_steps: Mapping[str, Spend] | None = None,
+    jumped_s: float = 0.0,
 ) -> TrialRecord:
     """One trial from its directory, with the host's own verdict where the task has one.
 
-    `spend` is what its calls cost, `of_steps` the same of each step of its task.
+    `spend` is what its calls cost, `of_steps` the same of each step of its task; `jumped_s` is by how much the wall
+    clock jumped while it ran, by which Harbor tells its time.
     """
     path = trial_dir / "result.json"
     result = object_in(path)
@@ -269,7 +276,7 @@ def read_trial(
     outcome = combined(result, facts, steps) if steps else classify(facts)
     planned = plan.holds(task, _source_of(result, task))
     checksum = str(result.get("task_checksum") or "")
-    return TrialRecord(trial_dir.name, task, outcome, seconds(result), spend, planned, steps, checksum, told)
+    return TrialRecord(trial_dir.name, task, outcome, seconds(result, jumped_s), spend, planned, steps, checksum, told)
 
 
 def _steps(
@@ -402,11 +409,14 @@ def _reward_file(directory: Path) -> str:
     return ""
 
 
-def seconds(times: Any) -> float:
-    """From `started_at` to `finished_at` of a part of a result.json; 0.0 where they aren't there."""
+def seconds(times: Any, jumped_s: float = 0.0) -> float:
+    """From `started_at` to `finished_at` of a part of a result.json, without what the wall clock jumped meanwhile.
+
+    0.0 where they aren't there.
+    """
     try:
         began, ended = (datetime.fromisoformat(times[name]) for name in ("started_at", "finished_at"))
         # A clock that was set back meanwhile makes no negative time.
-        return max(0.0, (ended - began).total_seconds())
+        return max(0.0, (ended - began).total_seconds() - jumped_s)
     except (KeyError, TypeError, ValueError):
         return 0.0

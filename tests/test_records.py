@@ -404,6 +404,25 @@ def test_a_clock_that_was_set_back_makes_no_negative_time(job: Path) -> None:
     assert records.read_job(job).trials[0].seconds == 0.0
 
 
+@pytest.mark.parametrize(
+    ("finished_at", "jumped_s"), [("2026-01-31T11:00:02.500Z", 3600.0), ("2026-01-31T09:00:02.500Z", -3600.0)]
+)
+def test_a_clock_that_jumped_while_a_trial_ran_is_said_and_not_counted_as_its_time(
+    job: Path, finished_at: str, jumped_s: float
+) -> None:
+    add(job, "alpha__1", result(finished_at=finished_at))
+    at = datetime(2026, 1, 31, tzinfo=UTC)
+    journal.attempt_started(job / records.JOURNAL, trial="alpha__1", task="org/alpha", at=at)
+    outcome = Outcome("passed", 1.0, "")
+    journal.trial_ended(job / records.JOURNAL, trial="alpha__1", outcome=outcome, at=at, clock_jumped_s=jumped_s)
+    read = records.read_job(job)
+    assert read.trials[0].seconds == 2.5
+    assert read.trials[0].is_scored
+    assert f"{job / 'alpha__1'}: the clock jumped by {jumped_s:+.0f} s while it ran: times within it are unsure" in (
+        read.warnings
+    )
+
+
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS | st.text(max_size=8), inner, max_size=4),

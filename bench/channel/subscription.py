@@ -35,15 +35,21 @@ class Subscription:
     held: bool = False  # has to be (re)sent once the connection can carry it
     troubled_since: float | None = None  # monotonic seconds, while the relay refuses it for its own trouble
     known_until: float | None = None  # Unix seconds up to which nothing is missing, while not live
+    known_at: float = 0.0  # the same moment by the steady clock
     held_back: list[Event] | None = field(default=None, repr=False)
     seen: set[str] = field(default_factory=set, repr=False)
+    wall: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
 
     def request(self) -> str:
         """The REQ frame. What comes until `settle` is held back: stored events first, newest first."""
         self.held, self.held_back = False, []
         wanted = {**self.wanted, "limit": PAGE_EVENTS}
         if self.known_until is not None:
-            wanted["since"] = max(int(self.known_until) - OVERLAP_S, self.wanted.get("since", 0))
+            # The wall clock may have been set back since: then what came meanwhile has times before that moment.
+            as_now = self.wall() - (self.steady() - self.known_at)
+            since = int(min(self.known_until, as_now)) - OVERLAP_S
+            wanted["since"] = max(since, self.wanted.get("since", 0))
         return orjson.dumps(["REQ", self.name, wanted]).decode()
 
     def take(self, event: Event) -> None:
@@ -64,11 +70,11 @@ class Subscription:
 
     def may_ask_again(self, patience_s: float) -> bool:
         """The relay ended it for trouble of its own. Whether that has not lasted for longer than the patience."""
-        self.interrupt(time.time())
-        self.troubled_since = self.troubled_since or time.monotonic()
-        return time.monotonic() - self.troubled_since < patience_s
+        self.interrupt(self.wall())
+        self.troubled_since = self.troubled_since or self.steady()
+        return self.steady() - self.troubled_since < patience_s
 
     def interrupt(self, at: float) -> None:
         """The connection is lost; `at` in Unix seconds."""
         if self.ready.done() and self.held_back is None:
-            self.known_until = at
+            self.known_until, self.known_at = at, self.steady()

@@ -60,7 +60,17 @@ type Reply = Callable[[Answer], None]
 class Ingest:
     """All that changes: channels, who is online, and the way of an event into the store and out to subscribers."""
 
-    def __init__(self, relay: Key, store: Store, writer: Writer, members: Members, fanout: Fanout) -> None:
+    def __init__(
+        self,
+        relay: Key,
+        store: Store,
+        writer: Writer,
+        members: Members,
+        fanout: Fanout,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` never goes back: a presence ends after its time, whatever becomes of the wall clock."""
+        self._clock = clock
         self.relay, self.store, self.writer, self.members, self.fanout = relay, store, writer, members, fanout
         self.channels: dict[str, Channel] = {}
         self.on_revoked: Callable[[Live], None] = lambda _: None
@@ -75,7 +85,7 @@ class Ingest:
     def presence(self, public: str) -> str | None:
         """What the key last said of its presence, unless it has gone offline since."""
         held = self._presence.get(public)
-        return held[1] if held and held[0] > time.time() else None
+        return held[1] if held and held[0] > self._clock() else None
 
     async def submit(self, event: Event, identity: str, reply: Reply, *, websocket: bool) -> None:
         """Take the event; `reply` is called once, at the latest after its commit. Returns when it is queued."""
@@ -202,7 +212,7 @@ class Ingest:
             if event["content"] == "offline":
                 self._presence.pop(event["pubkey"], None)
             else:
-                self._presence[event["pubkey"]] = (time.time() + PRESENCE_S, event["content"])
+                self._presence[event["pubkey"]] = (self._clock() + PRESENCE_S, event["content"])
         self.fanout.send(event, raw, channel)
 
     def _remember(self, stored: Stored) -> None:

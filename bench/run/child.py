@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -189,8 +190,10 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
     from bench import records
     from bench.trial import handles, journal, notes, stops
     from bench.trial.environments import note_if_gone
+    from bench.trial.wallclock import WallClock
 
     path = job_dir / journal.FILE_NAME
+    clocks: dict[str, WallClock] = {}
 
     def on_stop(stop: Stop) -> None:
         if admission.stopped is None:
@@ -210,16 +213,20 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
         match event.event.value:
             case "start":
                 admission.begin()
+                clocks[name] = WallClock()
                 journal.attempt_started(path, trial=name, task=event.task_name, at=datetime.now(UTC))
                 emit("phase", trial=name, task=event.task_name, phase="start")
             case "end":
                 if starts and event.result.exception_info:
                     await asyncio.to_thread(note_if_gone, job_dir / name)
-                record = await _record(job_dir, name, event.task_name)
+                jumped_s = clocks.pop(name).jumped_s if name in clocks else 0.0
+                record = await _record(job_dir, name, event.task_name, jumped_s)
                 records.sync(job_dir / name)
                 assert event.result
                 retries.keep(job_dir / name, event.result)
-                journal.trial_ended(path, trial=name, outcome=record.outcome, at=datetime.now(UTC))
+                journal.trial_ended(
+                    path, trial=name, outcome=record.outcome, at=datetime.now(UTC), clock_jumped_s=jumped_s
+                )
                 emit(
                     "ended",
                     trial=name,
@@ -245,14 +252,13 @@ def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Ret
         method(on_event)
 
 
-async def _record(job_dir: Path, trial: str, task: str) -> TrialRecord:
+async def _record(job_dir: Path, trial: str, task: str, jumped_s: float) -> TrialRecord:
     """The trial as it is on disk, with the host's verdict: one that takes a sandbox keeps no other trial waiting."""
     from bench import records
 
     plan = records.read_plan(job_dir)
-    if records.judged_apart(plan, task):
-        return await asyncio.to_thread(records.read_trial, job_dir / trial, plan)
-    return records.read_trial(job_dir / trial, plan)
+    read = partial(records.read_trial, job_dir / trial, plan, jumped_s=jumped_s)
+    return await asyncio.to_thread(read) if records.judged_apart(plan, task) else read()
 
 
 def _stop_for_all(event: TrialHookEvent) -> Stop | None:

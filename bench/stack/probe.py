@@ -5,12 +5,18 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any
 
+from bench.errors import MachineLacks
 from bench.nostr import Event, Key
 
 TIMEOUT_S = 10.0
+
+CLOCKS_APART_S = 55.0
+"""Less than the 60 s that a relay allows, for its `Date` is in whole seconds and of a moment ago."""
 
 
 class NotWorking(Exception):
@@ -51,6 +57,17 @@ def greet_gateway(control: str) -> None:
         raise NotWorking(f"the gateway's control socket answered {reply}")
 
 
+def check_clock(date: str | None, now: float) -> None:
+    """Raise MachineLacks where an answer's `Date` is too far from `now` (Unix seconds) for what we sign."""
+    try:
+        ahead_s = parsedate_to_datetime(date or "").timestamp() - now
+    except ValueError:
+        return
+    if abs(ahead_s) > CLOCKS_APART_S:
+        what = f"{abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's, and it refuses 60"
+        raise MachineLacks.of("the relay's clock", what, "set both by NTP; `inv doctor` compares them")
+
+
 def post(
     port: int,
     authority: str,
@@ -59,7 +76,10 @@ def post(
     signer: Key,
     auth_tag: Sequence[str] | None = None,
 ) -> Any:
-    """The relay's answer to one request signed by NIP-98. Raises NotWorking."""
+    """The relay's answer to one request signed by NIP-98. Raises NotWorking; MachineLacks where its clock is another.
+
+    A relay takes nothing signed at another time than its own; what it says of that differs from relay to relay.
+    """
     body = json.dumps(content).encode()
     authorization = signer.authorize("POST", f"http://{authority}{path}", body)
     headers = {"Host": authority, "Authorization": authorization, "Content-Type": "application/json"}
@@ -69,12 +89,13 @@ def post(
     try:
         connection.request("POST", path, body, headers)
         response = connection.getresponse()
-        text = response.read().decode(errors="replace")
+        text, date = response.read().decode(errors="replace"), response.getheader("Date")
     except (OSError, http.client.HTTPException) as error:
         raise NotWorking(f"the relay does not answer on port {port}: {error}") from None
     finally:
         connection.close()
     if response.status != http.HTTPStatus.OK:
+        check_clock(date, time.time())
         said = " ".join(text.split())[:200]
         raise NotWorking(f"the relay answered {response.status} to POST {path}: {said}")
     return json.loads(text)

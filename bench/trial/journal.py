@@ -7,7 +7,7 @@ Each line is one JSON object with `at` (ISO 8601 UTC) and `entry`, the name of o
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,10 @@ class AttemptStarted:
 
 @dataclass(frozen=True)
 class TrialEnded:
-    """How a trial ended, as `bench.outcome` decided it."""
+    """How a trial ended, as `bench.outcome` decided it.
+
+    `clock_jumped_s` is how far the wall clock jumped meanwhile (below 0: back), None where it didn't.
+    """
 
     trial: str
     outcome: str
@@ -37,6 +40,7 @@ class TrialEnded:
     reason: str
     labels: tuple[str, ...]
     at: str
+    clock_jumped_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -146,9 +150,10 @@ def attempt_started(path: Path, *, trial: str, task: str, at: datetime) -> None:
     append(path, AttemptStarted(trial, task, iso(at)))
 
 
-def trial_ended(path: Path, *, trial: str, outcome: Outcome, at: datetime) -> None:
+def trial_ended(path: Path, *, trial: str, outcome: Outcome, at: datetime, clock_jumped_s: float = 0.0) -> None:
     """Write down how a trial ended; on disk when this returns."""
-    append(path, TrialEnded(trial, outcome.outcome, outcome.reward, outcome.reason, outcome.labels, iso(at)))
+    jumped_s = clock_jumped_s or None
+    append(path, TrialEnded(trial, outcome.outcome, outcome.reward, outcome.reason, outcome.labels, iso(at), jumped_s))
 
 
 def append(path: Path, entry: Entry) -> None:
@@ -180,8 +185,9 @@ def _parse(line: dict[str, Any]) -> Entry | None:
     if kind is None:
         return None
     known = {field.name: str(field.type) for field in fields(kind)}
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
     given = {name: value for name, value in line.items() if name in known}
-    if known.keys() - given.keys() or not all(_fits(known[name], value) for name, value in given.items()):
+    if needed - given.keys() or not all(_fits(known[name], value) for name, value in given.items()):
         return None
     if "labels" in given:
         given["labels"] = tuple(given["labels"])

@@ -262,6 +262,8 @@ class Play:
             report.label("relay_restarted")
         if strangers(room):
             report.label("tainted")
+        if room.clock.jumped_s:
+            report.label("clock_jumped")
 
     async def _settle(self, grace_s: float = 0.0) -> None:
         """Kill the trial's tokens and book what they used. Of a gateway that is gone they are dead already."""

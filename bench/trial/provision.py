@@ -30,6 +30,7 @@ from bench.trial.evidence import Person, Subject
 from bench.trial.handles import Handle
 from bench.trial.session import Session
 from bench.trial.timings import Timings
+from bench.trial.wallclock import WallClock
 from bench.useranswers import Answer
 
 USER = "user"
@@ -135,6 +136,8 @@ class Room:
     """What the user answers (the task's `user.yaml`)."""
     asked: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
     """What agents have said to the user in the trial's channel, in order of arrival."""
+    clock: WallClock = field(default_factory=WallClock)
+    """By which `seen_at` and the like are."""
     answered: Counter[int] = field(default_factory=Counter)
     """How often each of the answers was given."""
     _watches: list[Subscription] = field(default_factory=list)

@@ -143,6 +143,8 @@ class RealTeam:
 
     def _only_polite(self) -> End | None:
         """The end of a team that does nothing any more but exchange courtesies (public case 28)."""
+        if self._room.clock.jumped_s:
+            return None
         bounds = Bounds()
         events = list(self._room.directory.arrived.values())
         count = courtesies.in_a_row(events, self._room.seen_at, self._names, self._calls.all, bounds)
@@ -223,7 +225,8 @@ class RealTeam:
         self._count()
         lead = self._room.cast.orchestrator.agent.name
         its = turns.turns(call for call in self._calls.all if call.agent == lead)
-        return bool(its) and its[-1].began >= self._room.posted_at
+        # Where the clock jumped nobody can tell, and one that is never heeded would cost the step.
+        return bool(its) and (its[-1].began >= self._room.posted_at or self._room.clock.jumped_s != 0)
 
     async def recall(self) -> None:
         """Bring out what the agents and their buzz-acp said to each other, their secrets left out."""
@@ -239,8 +242,10 @@ class RealTeam:
         await asyncio.to_thread(self._keep_frames)
 
     async def cross_check(self) -> Check | None:
-        """What the agents report of their use beside the receipts; None where the relay doesn't tell."""
+        """What the agents report of their use beside the receipts; None where neither relay nor clock can be asked."""
         self._count()
+        if self._room.clock.jumped_s:
+            return None
         try:
             return await crosscheck.of_trial(self._stage.session, self._room.cast, self._calls.all, self._stopped_at)
         except (RelayGone, RelayRefused) as error:
@@ -270,14 +275,20 @@ class RealTeam:
         """Turns that nobody could see anything of, and agents that died."""
         self._count()
         events = list(self._room.directory.arrived.values())
-        silent = sum(
-            turns.silent(events, self._room.seen_at, public, [c for c in self._calls.all if c.agent == name])
-            for public, name in self._names.items()
+        silent = (
+            0
+            if self._room.clock.jumped_s
+            else sum(
+                turns.silent(events, self._room.seen_at, public, [c for c in self._calls.all if c.agent == name])
+                for public, name in self._names.items()
+            )
         )
         return [*(["silent_turns"] if silent else []), *(["agents_died"] if self.died else [])]
 
     def unexplained(self, events: Sequence[Event]) -> list[str]:
-        """Messages that an agent's key signed while the agent had no turn."""
+        """Messages that an agent's key signed while the agent had no turn; none where the clock jumped meanwhile."""
+        if self._room.clock.jumped_s:
+            return []
         return turns.unexplained(events, self._room.seen_at, self._names, self._calls.all)
 
     def played(self) -> list[Played]:

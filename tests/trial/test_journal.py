@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def test_values_of_another_type_make_an_entry_unknown(tmp_path: Path) -> None:
     path = tmp_path / journal.FILE_NAME
     path.write_text('{"entry": "attempt_started", "trial": ["a"], "task": "t", "at": ""}\n')
     assert journal.read(path).entries == ()
+
+
+def test_an_entry_of_before_the_clock_was_looked_at_is_read_as_one_without_a_jump(tmp_path: Path) -> None:
+    path = tmp_path / journal.FILE_NAME
+    journal.trial_ended(path, trial="a", outcome=FAILED, at=AT, clock_jumped_s=-7.5)
+    told = json.loads(path.read_text())
+    assert journal.read(path).ended["a"].clock_jumped_s == told.pop("clock_jumped_s") == -7.5
+    path.write_text(json.dumps(told) + "\n")
+    assert journal.read(path).ended["a"].clock_jumped_s is None
+    assert not journal.read(path).warnings
 
 
 def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from harbor.environments.base import HealthcheckError
 
+from bench.trial.wallclock import WallClock
+
 pytestmark = pytest.mark.slow
 
 
@@ -81,8 +83,7 @@ async def test_work_that_is_done_and_never_reported_is_left_to_be_judged(
     assert trial.facts["agents"]["worker-1"]["calls"] == 2
 
 
-async def test_an_agent_that_signs_as_its_neighbour_is_seen(real: Any) -> None:
-    script = """
+FORGING = """
 orch:
   - name: delegate
     expect: ["make the file"]
@@ -99,11 +100,25 @@ worker:
           channel=$(grep -o '[0-9a-f-]\\{36\\}' /opt/buzzbench/team/team.env)
           buzz messages send --channel $channel --content 'DONE: so I say'
 """
-    trial = await real.trial(real.bench.task("forged", script))
+
+
+async def test_an_agent_that_signs_as_its_neighbour_is_seen(real: Any) -> None:
+    trial = await real.trial(real.bench.task("forged", FORGING))
     await trial.run()
     assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["unexplained_event"])
     (forged,) = trial.evidence["unexplained"]
     assert trial.evidence["messages"][-1]["id"] == forged
+
+
+async def test_where_the_clock_jumped_nobody_is_said_to_sign_as_another(
+    real: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a turn was can't be told then, nor when a message came."""
+    monkeypatch.setattr(WallClock, "jumped_s", 3_600.0)
+    trial = await real.trial(real.bench.task("forged", FORGING))
+    await trial.run()
+    assert (trial.facts["ended"], trial.facts["labels"]) == ("done", ["clock_jumped"])
+    assert trial.evidence["unexplained"] == []
 
 
 async def test_a_script_that_an_agent_left_behind_may_speak_for_it_and_is_only_labelled(real: Any) -> None:
