@@ -183,7 +183,9 @@ class Member(Strict):
     )
     role: Text = Field(description="What it is, in a word or two; the others are told.")
     count: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = Field(1, description="How many agents of it there are.")
-    endpoint: Text = Field(description="Where its model is reached: a name in the endpoint file, or `scripted`.")
+    endpoint: Text = Field(
+        description="Where its model is reached: a name in the endpoint file; `scripted` for rehearsals alone."
+    )
     model_revision: Text = Field(description="The model, as its provider names it. Name one that doesn't change.")
     harness: Literal["buzz-agent", "builtin", "goose", "codex"] = Field(
         "buzz-agent",
