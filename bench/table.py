@@ -98,7 +98,8 @@ def _told(trial: TrialRecord) -> str:
     shown = f" [{', '.join(labels)}]" if labels else ""
     steps = ", ".join(f"{step.name} {_verdict(step.outcome)}" for step in trial.steps)
     of_steps = f" (steps: {steps})" if steps else ""
-    return f"{trial.trial}: {outcome.outcome}{shown} {outcome.reason}".rstrip() + of_steps
+    because = f": {outcome.reason}" if outcome.reason else ""
+    return f"{trial.trial}: {outcome.outcome}{shown}{because}{of_steps}"
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -92,7 +92,7 @@ def test_a_report_says_how_each_step_ended(installed: Installation) -> None:
     done = installed.inv(*bench(task, "wrong"), "--script", "wrong-another-changes-it")
     assert done.returncode == 0, done.stderr
     assert "(steps: draft passed, change failed)" in done.stdout
-    assert "failed step change: evidence: " in done.stdout
+    assert "failed: step change: evidence: " in done.stdout
 
 
 def test_the_database_has_each_steps_calls_and_times(installed: Installation, stopped: Path) -> None:

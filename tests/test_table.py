@@ -24,8 +24,8 @@ def test_both_rates_are_shown_and_unscored_trials_have_their_reason() -> None:
         table.render(job(trial("a__1", PASSED), trial("a__2", FAILED), trial("a__3", UNSCORED), planned=3))
     )
     assert "passed 1/2 (50%) of scored trials, 1/3 (33%) with unscored ones as failures" in shown
-    assert "a__2: failed [agent_timeout] files: out.txt is right" in shown
-    assert "a__3: unscored upstream_refused: 402 from anthropic" in shown
+    assert "a__2: failed [agent_timeout]: files: out.txt is right" in shown
+    assert "a__3: unscored: upstream_refused: 402 from anthropic" in shown
 
 
 def test_no_scored_trial_is_a_dash_not_zero_percent() -> None:
@@ -171,4 +171,4 @@ def test_why_a_job_stopped_is_its_last_line_with_the_way_on() -> None:
 def test_a_label_that_the_reason_begins_with_is_not_repeated() -> None:
     mismatch = Outcome("unscored", None, "script_mismatch: step merge", ("tainted", "script_mismatch"))
     shown = "\n".join(table.render(job(trial("a__1", mismatch))))
-    assert "a__1: unscored [tainted] script_mismatch: step merge" in shown
+    assert "a__1: unscored [tainted]: script_mismatch: step merge" in shown

@@ -155,7 +155,7 @@ def test_the_tasks_own_verifier_timeout_is_said_to_have_no_effect_on_its_steps(h
     [
         (
             f"{BOTH}min_reward = 1\n",
-            "",
+            "steps/change/notes.txt",
             "task.toml:7: steps[1].min_reward: has no effect on the last step, after which",
         ),
         (BOTH, "instruction.md", "instruction.md: has no effect: each of the task's steps has its own"),
@@ -168,9 +168,8 @@ def test_the_tasks_own_verifier_timeout_is_said_to_have_no_effect_on_its_steps(h
 )
 def test_what_harbor_passes_over_in_a_task_in_steps_is_said(home: Project, more: str, extra: str, said: str) -> None:
     task = in_steps(home, more)
-    if extra:
-        (task / extra).parent.mkdir(exist_ok=True)
-        (task / extra).write_text("{}\n")
+    (task / extra).parent.mkdir(exist_ok=True)
+    (task / extra).write_text("{}\n")
     assert faults(home) == []
     (note,) = notes(home)
     assert note.startswith(said)
