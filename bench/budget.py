@@ -5,14 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from bench.condition import Agent, Condition, Limits, Soloist
+from bench.condition import Condition, Limits, Soloist
 from bench.errors import Problem
 from bench.faults import shown
 from bench.prices import USD_MICROS, bound_usd_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from bench.endpoints import Endpoint
     from bench.faults import Faults
     from bench.options import Options
 
@@ -104,7 +105,10 @@ def _money(cap: int | None) -> str:
 
 
 def too_small(
-    condition: Condition, budget: Limits, charged: Callable[[str], int | None] = lambda _: 0
+    condition: Condition,
+    endpoints: Mapping[str, Endpoint],
+    budget: Limits,
+    charged: Callable[[str], int | None] = lambda _: 0,
 ) -> Iterator[Problem]:
     """The caps of a job that hold no call any more, or not even the first answer: no work could be done.
 
@@ -112,7 +116,7 @@ def too_small(
     most that an answer may use before it sends a call, and the prompt besides, which is only known then. Of a team the
     caps of a trial are held against that in its manifest; of a baseline, whose options may say otherwise, here.
     """
-    who, least = _least_of_a_call(condition)
+    who, least = _least_of_a_call(condition, endpoints)
     for unit, option in zip(UNITS, OPTIONS, strict=True):
         cap, used, needed = getattr(budget, unit), charged(unit) or 0, getattr(least, unit)
         if cap is not None and cap - used < needed:
@@ -128,16 +132,31 @@ def too_small(
             yield Problem(where, f"{what}: no call would go out", "raise it, or bound the answers lower")
 
 
-def _least_of_a_call(condition: Condition) -> tuple[str, Limits]:
-    """Who asks first, and what is reserved for that at least: 1 of each where nothing bounds the answer."""
-    lead: Agent | Soloist | None = condition.soloist
-    lead = lead or next((agent for agent in condition.agents if agent.kind == "orchestrator"), None)
-    who = lead.name if isinstance(lead, Agent) else condition.name
-    if lead is None or lead.max_output_tokens is None:
+def _least_of_a_call(condition: Condition, endpoints: Mapping[str, Endpoint]) -> tuple[str, Limits]:
+    """Who asks first, and what is reserved for that at least: 1 of each where nobody knows what bounds the answer."""
+    alone = condition.soloist
+    lead = next((agent for agent in condition.agents if agent.kind == "orchestrator"), None)
+    if alone:
+        who, model, most = condition.name, alone.model, _most_of(alone, condition, endpoints)
+    elif lead:
+        who, model, most = lead.name, lead.model, lead.most_output_tokens
+    else:
+        return condition.name, Limits(1, 1, 1)
+    if most is None:
         return who, Limits(1, 1, 1)
-    price = condition.prices[lead.model]
-    usd_micros = bound_usd_micros(price, prompt_tokens=0, output_tokens=lead.max_output_tokens)
-    return who, Limits(usd_micros, lead.max_output_tokens, 1)
+    usd_micros = bound_usd_micros(condition.prices[model], prompt_tokens=0, output_tokens=most)
+    return who, Limits(usd_micros, most, 1)
+
+
+def _most_of(alone: Soloist, condition: Condition, endpoints: Mapping[str, Endpoint]) -> int | None:
+    """What a baseline's answer may have, and is reserved: its option's bound, or its model's own where it sends none.
+
+    In Anthropic's dialect every call has a bound, which is then the agent's own affair.
+    """
+    endpoint = endpoints.get(alone.endpoint)
+    if alone.max_output_tokens is not None or endpoint is None or endpoint.dialect == "anthropic":
+        return alone.max_output_tokens
+    return condition.prices[alone.model].max_output_tokens
 
 
 def _amount(number: int, unit: str) -> str:

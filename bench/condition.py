@@ -38,6 +38,10 @@ BUZZ_AGENT_EXTRAS = frozenset(
 """What `generation.extra` may set of a buzz-agent: its variables without `BUZZ_AGENT_` (BUZZ.md section 5)."""
 
 
+DEFAULT_OUTPUT_TOKENS = 8192
+"""What an answer of a builtin agent may have at most, where its manifest doesn't say: Anthropic's dialect wants one."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """A cap on what may be spent; None means no cap. Money is in micro-dollars."""
@@ -74,6 +78,12 @@ class Agent:
     platform_prompt: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Settings of its own harness alone."""
+
+    @property
+    def most_output_tokens(self) -> int | None:
+        """What bounds each of its answers; None where that is its harness's own affair."""
+        default = DEFAULT_OUTPUT_TOKENS if self.harness == "builtin" else None
+        return self.max_output_tokens or default
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from bench import yamlfile
+from bench.condition import DEFAULT_OUTPUT_TOKENS
 from bench.errors import Problem
 from bench.harness.buzz.fixed import IDLE_TIMEOUT_S
 from bench.prices import TOKENS_PER_RATE, USD_MICROS, rate_usd_micros
@@ -38,7 +39,7 @@ def check(document: yamlfile.Document, roster: Sequence[Member], *, alone: bool 
         yield from _generation(document, at, member)
         yield from _waiting(document, at, member)
         for place, where, budget in (((*at, "budget"), "", own), (("trial_budget",), f"{member.get('id')}: ", whole)):
-            yield from _first_call(document, place, where, budget, member)
+            yield from _first_call(document, place, where, budget, member, alone=alone)
     calls = _number(whole, "max_calls")
     if calls is not None and calls < counted and not alone:
         what = f"{calls} calls are fewer than the {counted} agents: one of them could never make any"
@@ -72,16 +73,27 @@ def _waiting(document: yamlfile.Document, at: yamlfile.Field, member: Mapping[st
 
 
 def _first_call(
-    document: yamlfile.Document, place: yamlfile.Field, where: str, budget: Mapping[str, Any], member: Mapping[str, Any]
+    document: yamlfile.Document,
+    place: yamlfile.Field,
+    where: str,
+    budget: Mapping[str, Any],
+    member: Mapping[str, Any],
+    *,
+    alone: bool,
 ) -> Iterator[Problem]:
     """A cap below what one call may use: the gateway reserves that much before it sends any (DESIGN decision 6)."""
-    output = _number(_section(member, "generation"), "max_output_tokens")
+    generation = _section(member, "generation")
+    output = _number(generation, "max_output_tokens")
+    of = f"generation.max_output_tokens {output}"
+    if "max_output_tokens" not in generation and member.get("harness") == "builtin" and not alone:
+        output = DEFAULT_OUTPUT_TOKENS
+        of = f"the {output} that an answer may have where generation.max_output_tokens is not set"
     if output is None:
         return
     for cap in ("max_tokens", "max_output_tokens"):
         most = _number(budget, cap)
         if most is not None and most < output:
-            what = f"{where}{most} is below generation.max_output_tokens {output}: no call could be made"
+            what = f"{where}{most} is below {of}: no call could be made"
             yield document.problem((*place, cap), what)
     rate, most_usd = _output_rate(document.data, member), _number(budget, "max_cost_usd")
     if rate is None or most_usd is None:
@@ -90,8 +102,7 @@ def _first_call(
     if Decimal(str(most_usd)) * USD_MICROS * TOKENS_PER_RATE < output * rate:
         call_usd = Decimal(output * rate) / TOKENS_PER_RATE / USD_MICROS
         what = (
-            f"{where}{most_usd:g} USD is below the {call_usd:f} USD that one call of generation.max_output_tokens "
-            f"{output} may cost: none could be made"
+            f"{where}{most_usd:g} USD is below the {call_usd:f} USD that one call of {of} may cost: none could be made"
         )
         yield document.problem((*place, "max_cost_usd"), what)
 

@@ -67,7 +67,7 @@ def make(options: Options) -> Plan:
         sockets = reach.by_sockets(environment, options.environ, options.doors)
         faults += checks.real_agent_problems(tasks, condition, environment, modelless=modelless, sockets=sockets)
         faults += checks.deadline_problems(tasks, condition, harbors.config)
-        faults += budget.too_small(condition, of_job)
+        faults += budget.too_small(condition, endpoints, of_job)
         faults += checks.member_problems(tasks, condition)
         faults += checks.team_problems(tasks, condition)
         faults += baseline.reach_problems(tasks, condition, environment)

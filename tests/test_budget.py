@@ -30,7 +30,7 @@ def team(tmp_path: Path, trial: dict[str, Any], *members: dict[str, Any]) -> Lim
     [
         ({}, (), Limits()),
         ({"max_cost_usd": 2.5}, (), Limits(usd_micros=2_500_000)),
-        ({}, ({"max_tokens": 10_000}, {"max_tokens": 5_000}), Limits(tokens=20_000)),
+        ({}, ({"max_tokens": 20_000}, {"max_tokens": 10_000}), Limits(tokens=40_000)),
         ({"max_calls": 50}, ({"max_calls": 10}, {"max_calls": 10}), Limits(calls=30)),
         ({"max_calls": 20}, ({"max_calls": 10}, {"max_calls": 10}), Limits(calls=20)),
         ({}, ({"max_calls": 10},), Limits()),
@@ -168,6 +168,36 @@ def test_a_cap_below_a_baselines_first_answer_is_refused_as_a_teams_is(tmp_path:
         home.plan(**told, agent_kwarg=kwargs)
 
 
+@pytest.mark.parametrize(("dialect", "refused"), [("openai", True), ("anthropic", False)])
+def test_a_baseline_that_sends_no_bound_is_reserved_what_its_model_can_answer(
+    tmp_path: Path, dialect: str, refused: bool
+) -> None:
+    """In Anthropic's dialect it sends one, which nobody here knows."""
+    home = project(tmp_path)
+    home.task("good", script=None)
+    data = home.team()
+    data["prices"]["claude-sonnet-4-6"]["max_output_tokens"] = 32_000
+    file = home.root / "endpoints.json"
+    endpoint = {"provider": dialect, "base_url": "http://127.0.0.1:9", "api_key_env": "K"}
+    file.write_text(json.dumps({"claude-sonnet-4-6": endpoint}))
+    told = {"rehearsal": False, "agent": "opencode", "manifest": home.manifest(data), "endpoint_config": file}
+    if refused:
+        with pytest.raises(InvalidInput, match="an answer of opencode may use 32,000 tokens: no call would go out"):
+            home.plan(**told, budget_tokens="31999")
+        assert home.plan(**told, budget_tokens="32000").budget.tokens == 32_000
+    else:
+        assert home.plan(**told, budget_tokens="31999").budget.tokens == 31_999
+
+
+def test_a_builtin_agents_usual_bound_counts_where_its_manifest_has_none(tmp_path: Path) -> None:
+    home = project(tmp_path)
+    home.task("good")
+    manifest = home.manifest(home.team())
+    with pytest.raises(InvalidInput, match="an answer of orch may use 8,192 tokens: no call would go out"):
+        home.plan(manifest=manifest, budget_tokens="8191")
+    assert home.plan(manifest=manifest, budget_tokens="8192").budget.tokens == 8192
+
+
 def test_what_earlier_runs_left_of_a_cap_has_to_hold_a_call(tmp_path: Path) -> None:
     home = project(tmp_path)
     data = home.team()
@@ -175,9 +205,9 @@ def test_what_earlier_runs_left_of_a_cap_has_to_hold_a_call(tmp_path: Path) -> N
     condition = load(home.manifest(data))
     spent = {"usd_micros": 1_500_000, "tokens": 6_000, "calls": 5}
     caps = Limits(usd_micros=1_561_440, tokens=10_000, calls=5)
-    assert [str(problem) for problem in too_small(condition, caps, spent.get)] == [
+    assert [str(problem) for problem in too_small(condition, {}, caps, spent.get)] == [
         "--budget-tokens: 6,000 tokens spent of a cap of 10,000 tokens, and an answer of orch may use 4,096 tokens: "
         "no call would go out; raise it, or give none",
         "--budget-calls: 5 calls spent of a cap of 5 calls: no call would go out; raise it, or give none",
     ]
-    assert not [*too_small(condition, Limits(tokens=10_096, calls=6), spent.get)]
+    assert not [*too_small(condition, {}, Limits(tokens=10_096, calls=6), spent.get)]

@@ -133,10 +133,10 @@ def test_a_price_may_have_tiers_by_the_prompts_length(home: Project) -> None:
 
 
 def test_budgets_become_limits(home: Project) -> None:
-    data = home.team(trial_budget={"timeout_seconds": 60, "max_cost_usd": 1.5, "max_tokens": 1000})
+    data = home.team(trial_budget={"timeout_seconds": 60, "max_cost_usd": 1.5, "max_tokens": 10_000})
     data["roster"][0]["budget"] = {"max_calls": 7}
     condition = load(home.manifest(data))
-    assert condition.limits == Limits(usd_micros=1_500_000, tokens=1000)
+    assert condition.limits == Limits(usd_micros=1_500_000, tokens=10_000)
     assert condition.orchestrator.limits == Limits(calls=7)
 
 

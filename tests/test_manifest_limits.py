@@ -17,6 +17,7 @@ def said(tmp_path: Path, trial: dict[str, Any], lead: dict[str, Any], **generati
     home = project(tmp_path)
     data = json.loads(json.dumps(home.team(trial_budget={"timeout_seconds": 60} | trial)))
     data["roster"][0] |= {"budget": lead, "generation": generation}
+    data["roster"][1]["generation"] = {"max_output_tokens": 100}
     path = home.manifest(data)
     try:
         load(path)
@@ -55,10 +56,13 @@ def test_a_bound_beyond_what_the_model_can_answer_is_refused_with_both(tmp_path:
             ],
         ),
         (
-            {"max_tokens": 1000},
-            {"max_tokens": 2000},
+            {"max_tokens": 10_000},
+            {"max_tokens": 20_000},
             {},
-            ["roster[0].budget.max_tokens: 2000 is more than trial_budget.max_tokens 1000: it could never be reached"],
+            [
+                "roster[0].budget.max_tokens: 20000 is more than trial_budget.max_tokens 10000: "
+                "it could never be reached"
+            ],
         ),
         (
             {"max_cost_usd": 1},
@@ -71,6 +75,15 @@ def test_a_bound_beyond_what_the_model_can_answer_is_refused_with_both(tmp_path:
             {"max_tokens": 1000},
             {"max_output_tokens": 4096},
             ["roster[0].budget.max_tokens: 1000 is below generation.max_output_tokens 4096: no call could be made"],
+        ),
+        (
+            {"max_tokens": 8191},
+            {},
+            {},
+            [
+                "trial_budget.max_tokens: orch: 8191 is below the 8192 that an answer may have where "
+                "generation.max_output_tokens is not set: no call could be made"
+            ],
         ),
         (
             {"max_calls": 2},

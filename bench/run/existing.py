@@ -93,7 +93,8 @@ def _spent(plan: Plan, job: JobPlan) -> Iterator[Problem]:
     from bench.spend.sums import Books
 
     if plan.budget != Limits():
-        yield from budget.too_small(plan.condition, plan.budget, Books(job.directory).read().total.charged)
+        charged = Books(job.directory).read().total.charged
+        yield from budget.too_small(plan.condition, plan.endpoints, plan.budget, charged)
 
 
 def _digests(lock: Path) -> dict[str, str]:

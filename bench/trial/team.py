@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
+from bench.condition import DEFAULT_OUTPUT_TOKENS
 from bench.gateway.protocol import Grant, Notice
 from bench.harness import prompt, toolspecs
 from bench.harness.bounds import Conduct
@@ -22,9 +23,6 @@ from bench.trial.meter import Meter
 from bench.trial.provision import USER, Room, Seat
 from bench.trial.stage import Stage
 from bench.trial.trajectory import Played
-
-DEFAULT_OUTPUT_TOKENS = 8192
-"""Where a manifest sets no `max_output_tokens`: Anthropic's dialect wants a number."""
 
 QUIET_S = 5.0
 """A team of which nobody has acted for so long, and nobody has anything to do, won't ever act again."""
