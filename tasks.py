@@ -286,6 +286,18 @@ def report(c: Context, job: list[str] | None = None, json: bool = False) -> None
 
 
 @stage(
+    help={
+        "job": "A job's directory or name; by default the newest.",
+        "trial": "Only the trials of this name or task, or that match it as a glob.",
+        "json": JSON_HELP,
+    },
+)
+def chat(c: Context, job: str = "", trial: str = "", json: bool = False) -> None:
+    """Show what was said in a job's trials."""
+    commands.chat(job=job, trial=trial, json=json)
+
+
+@stage(
     iterable=["job"],
     help={
         "job": "JOB: one side, a job's directory or name, or several with commas. Give it twice: A, then B.",
@@ -426,6 +438,7 @@ namespace = Collection(
     logs,
     status,
     report,
+    chat,
     compare,
     pack,
     spend,

@@ -196,6 +196,12 @@ def report(*, job: list[str], json: bool) -> None:
     module.report(settings_module.load().jobs_dir, job, as_json=json)
 
 
+def chat(*, job: str, trial: str, json: bool) -> None:
+    from bench import chat as module
+
+    module.chat(settings_module.load().jobs_dir, job, trial, as_json=json)
+
+
 def compare(*, job: list[str], json: bool) -> None:
     from bench import compare as module
 
