@@ -157,12 +157,16 @@ def _differing(one: Path, other: Path) -> Iterator[str]:
 
 
 def _names(directory: Path) -> Iterator[str]:
-    """Everything in it that is no directory, and each directory that is empty, by its path from it."""
-    for where, folders, names in os.walk(directory):
+    """Everything in it that is no directory, and each directory that is empty, by its path from it. Raises OSError."""
+    for where, folders, names in os.walk(directory, onerror=_raise):
         links = [name for name in folders if (Path(where) / name).is_symlink()]
         yield from (str((Path(where) / name).relative_to(directory)) for name in (*names, *links))
         if not folders and not names and Path(where) != directory:
             yield f"{Path(where).relative_to(directory)}/"
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _entry(path: Path) -> dict[str, Any]:
@@ -182,7 +186,10 @@ def verify(directory: Path) -> tuple[dict[str, Any], str]:
     files = manifest.get("files")
     if manifest.get("schema") != SCHEMA or not isinstance(files, dict):
         raise BuzzbenchError(f"is of another version, {manifest.get('schema')}", where=shown(directory / MANIFEST))
-    wrong = [*_wrong(directory, files)]
+    try:
+        wrong = [*_wrong(directory, files)]
+    except OSError as error:
+        raise BuzzbenchError(f"can't be looked through: {error.strerror}", where=shown(directory)) from None
     if (more := len(wrong) - SHOWN) > 0:
         wrong[SHOWN:] = [f"and so {'is one more' if more == 1 else f'are {more} more'}"]
     if wrong:

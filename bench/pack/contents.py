@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from bench.errors import InvalidInput
+from bench.pack.scan import printable
 from bench.records import CHECKS, EVIDENCE, JOURNAL, PLAN, RECEIPTS
 from bench.trial.environments import FAULT_FILE
 
@@ -16,6 +18,10 @@ OF_A_JOB = ("config.json", "lock.json", "result.json", "analysis.md", PLAN, JOUR
 OF_A_TRIAL = ("config.json", "lock.json", "result.json", "analysis.md", "exception.txt", EVIDENCE, CHECKS, FAULT_FILE)
 FOLDERS_OF_A_TRIAL = ("agent", "user-agent", "verifier", "artifacts", "steps")
 """Harbor's upload takes the same (0.26, harbor.upload.uploader), but for our own files and the logs."""
+
+
+SHOWN_CHARACTERS = 300
+"""Of a path that is too long to be one."""
 
 
 def of_job(job_dir: Path) -> Iterator[Path]:
@@ -27,16 +33,36 @@ def of_trial(trial_dir: Path) -> Iterator[Path]:
     """The files of one trial."""
     yield from _files(trial_dir, OF_A_TRIAL)
     for folder in FOLDERS_OF_A_TRIAL:
-        for where, _, names in os.walk(trial_dir / folder):
-            yield from _files(Path(where), sorted(name for name in names if not name.lower().endswith(".log")))
+        for where, names in _walk(trial_dir / folder):
+            yield from _files(where, (name for name in names if not name.lower().endswith(".log")))
 
 
 def uploaded(directory: Path) -> Iterator[Path]:
     """What Harbor's upload takes of a job's or a trial's directory, logs included."""
     yield from (path for path in sorted(directory.iterdir()) if path.is_file() and not path.is_symlink())
     for folder in FOLDERS_OF_A_TRIAL:
-        for where, _, names in os.walk(directory / folder):
-            yield from _files(Path(where), sorted(names))
+        for where, names in _walk(directory / folder):
+            yield from _files(where, names)
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The directories in a folder, each with its names. Raises InvalidInput for one that can't be looked into.
+
+    Else what is in it would be left out without a word: an agent can make one too deep to have a path.
+    """
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    try:
+        for where, _, names in os.walk(folder, onerror=_raise):
+            yield Path(where), sorted(names)
+    except OSError as error:
+        place = printable(str(error.filename))
+        place = place if len(place) <= SHOWN_CHARACTERS else f"{place[:SHOWN_CHARACTERS]}…"
+        raise InvalidInput.of(place, f"can't be read ({error.strerror})", "remove it, or take the trial out") from None
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _files(directory: Path, names: Iterable[str]) -> Iterator[Path]:

@@ -19,8 +19,8 @@ MEMORY_BYTES = 256_000_000
 
 CHUNK = 16_384
 
-MOST_ATTEMPTS = 200_000
-"""At places of one file that only look like the beginning of a stream: two letters do, for zlib."""
+MOST_ATTEMPTS, MOST_TRIED_BYTES = 200_000, 200_000_000
+"""At places of one file that only look like the beginning of a stream: two letters do, for zlib. Some are read far."""
 
 LEAST_BYTES = 8
 """What comes out of a stream before it breaks, where it was none."""
@@ -113,19 +113,21 @@ def anywhere(data: bytes, start: int, room: Room, *, entries: bool) -> Iterator[
 
     Raises Unreadable where too many places look like one.
     """
-    attempts, end = 0, start
+    attempts, tried_bytes, end = 0, 0, start
     for found in _ANYWHERE.finditer(data, start):
         at = found.start()
         if at < end or (found[0] == ZIP and not entries):
             continue
         attempts += 1
-        if attempts > MOST_ATTEMPTS:
-            raise Unreadable(f"more than {MOST_ATTEMPTS:,} places that look like something compressed")
+        if attempts > MOST_ATTEMPTS or tried_bytes > MOST_TRIED_BYTES:
+            raise Unreadable("too many places that look like something compressed")
         stream = _at(data, at, found[0], room)
         if stream and len(stream.content) >= LEAST_BYTES:
             yield at, stream.content
         if stream and not stream.fault:
             end = stream.end
+        elif stream:
+            tried_bytes += stream.end - at
 
 
 def _at(data: bytes, at: int, found: bytes, room: Room) -> Stream | None:

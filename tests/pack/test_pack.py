@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -340,6 +341,72 @@ def test_a_file_whose_name_is_not_utf8_is_packed_like_any_other(tmp_path: Path) 
     pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {})
     assert f"lb-team/alpha__1/artifacts/{name}" in names_of(packed(tmp_path).directory)
     bundle.verify(tmp_path / "out")
+
+
+def test_a_file_that_is_too_large_to_be_looked_through_is_never_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be a hole of any size. What can be hashed can be let be."""
+    with (jobs.make(tmp_path) / "alpha__1" / "artifacts" / "big").open("wb") as file:
+        file.truncate(50_000_000_000)
+    assert refused(tmp_path) == [
+        "lb-team/alpha__1/artifacts/big: holds 50,000 MB, which can't be looked into",
+        "nothing was packed: it would give secrets away; take the trial out, or the job apart",
+    ]
+    monkeypatch.setattr(pack, "MOST_BYTES", 1_000_000)
+    os.truncate(tmp_path / "jobs" / "lb-team" / "alpha__1" / "artifacts" / "big", 2_000_000)
+    said, way = refused(tmp_path)
+    assert said.startswith("lb-team/alpha__1/artifacts/big: holds 2 MB, which can't be looked into [")
+    assert "--let-be MARK" in way
+    assert packed(tmp_path, let_be=(said.rpartition("[")[2].rstrip("]"),)).is_new
+
+
+def test_pipes_and_sockets_and_what_looks_like_evidence_among_artifacts_are_left_alone(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    artifacts = job / "alpha__1" / "artifacts"
+    os.mkfifo(artifacts / "pipe")
+    os.mkfifo(artifacts / records.EVIDENCE)
+    (artifacts / "device").symlink_to("/dev/zero")
+    key = Key.generate()
+    jobs.evidence(job / "alpha__2" / "artifacts", key)
+    (job / "alpha__2" / "agent" / "env.txt").write_text(key.secret)  # That key is what an agent says it is.
+    pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {})
+    assert not [name for name in names_of(packed(tmp_path).directory) if name.endswith(("pipe", "device"))]
+
+
+def test_artifacts_that_are_a_link_are_not_followed(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "mine.txt").write_text("mine")
+    (job / "alpha__1" / "artifacts").rmdir()
+    (job / "alpha__1" / "artifacts").symlink_to(tmp_path / "elsewhere")
+    assert not [name for name in names_of(packed(tmp_path).directory) if "mine" in name]
+
+
+def test_directories_too_deep_to_have_a_path_are_refused_and_not_left_out(tmp_path: Path) -> None:
+    job = jobs.make(tmp_path)
+    _deep(job / "alpha__1" / "artifacts")
+    what = r"artifacts/dddd[d/]*…: can't be read \(File name too long\); remove it, or take the trial out$"
+    assert re.search(what, refused(tmp_path)[0])
+    with pytest.raises(InvalidInput, match=what):
+        pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {})
+
+
+def test_directories_too_deep_to_have_a_path_are_seen_in_a_pack(tmp_path: Path) -> None:
+    jobs.make(tmp_path)
+    _deep(packed(tmp_path).directory / "lb-team")
+    with pytest.raises(BuzzbenchError, match="out: can't be looked through: File name too long"):
+        bundle.verify(tmp_path / "out")
+
+
+def _deep(place: Path) -> None:
+    here = os.open(place, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=here)
+        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
 
 
 def test_reading_a_packed_job_leaves_its_pack_as_it_was(tmp_path: Path) -> None:

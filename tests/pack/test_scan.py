@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import json
 import random
 import string
@@ -22,6 +23,30 @@ from tests.pack import jobs
 from tests.planning import project
 
 KEY = "canary+key/5f0c1d7e9b==4a"
+
+
+SHAPED = {
+    "sk-ant": "sk-" + "ant-api03-" + "a1B2" * 6,
+    "sk": "sk-" + "proj-" + "4cD_" * 6,
+    "google": "AIza" + "0aB" * 11 + "xy",
+    "aws": "AKIA" + "IOSFODNN7EXAMPLE",
+    "aws session": "ASIA" + "Y34FZKBOKMUTVV7A",
+    "github": "ghp_" + "a1" * 18,
+    "github fine-grained": "github_pat_" + "a1_" * 12,
+    "slack": "xoxb-" + "1234567890-abc",
+    "daytona": "dtn_" + "a1" * 16,
+    "hugging face": "hf_" + "aB" * 17,
+    "gateway": "bzbtok-" + "aB3_" * 11,
+    "nsec": Key("07" * 32).nsec,
+    "bearer": "Authorization: Bearer " + "aB3." * 6,
+    "header": "x-api-key: " + "aB3" * 8,
+    "private key": "-----BEGIN OPENSSH PRIVATE KEY-----",
+    "groq": "gsk_" + "a1B2" * 13,
+    "xai": "xai-" + "a1B2" * 20,
+    "gitlab": "glpat-" + "a1_B" * 5,
+    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3" + "." + "aB3_" * 10,
+    "aws secret": "aws_secret_access_key = " + "aB3/" * 10,
+}
 
 
 def found(content: str | bytes, name: str = "a.json", **scanner: Any) -> list[Finding]:
@@ -61,30 +86,6 @@ def test_a_secret_of_ours_is_found_wherever_it_is_cut_in_two(cut: int) -> None:
 def test_half_of_a_secret_of_ours_is_found_encoded_too(half: slice) -> None:
     text = base64.b64encode(b"x" + KEY[half].encode() + b"yz").decode()
     assert [finding.what for finding in found(text)] == ["half of the value of KEY"]
-
-
-SHAPED = {
-    "sk-ant": "sk-" + "ant-api03-" + "a1B2" * 6,
-    "sk": "sk-" + "proj-" + "4cD_" * 6,
-    "google": "AIza" + "0aB" * 11 + "xy",
-    "aws": "AKIA" + "IOSFODNN7EXAMPLE",
-    "aws session": "ASIA" + "Y34FZKBOKMUTVV7A",
-    "github": "ghp_" + "a1" * 18,
-    "github fine-grained": "github_pat_" + "a1_" * 12,
-    "slack": "xoxb-" + "1234567890-abc",
-    "daytona": "dtn_" + "a1" * 16,
-    "hugging face": "hf_" + "aB" * 17,
-    "gateway": "bzbtok-" + "aB3_" * 11,
-    "nsec": Key("07" * 32).nsec,
-    "bearer": "Authorization: Bearer " + "aB3." * 6,
-    "header": "x-api-key: " + "aB3" * 8,
-    "private key": "-----BEGIN OPENSSH PRIVATE KEY-----",
-    "groq": "gsk_" + "a1B2" * 13,
-    "xai": "xai-" + "a1B2" * 20,
-    "gitlab": "glpat-" + "a1_B" * 5,
-    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3" + "." + "aB3_" * 10,
-    "aws secret": "aws_secret_access_key = " + "aB3/" * 10,
-}
 
 
 @pytest.mark.parametrize("name", SHAPED)
@@ -142,9 +143,20 @@ def test_the_secret_key_of_a_member_is_known_by_its_public_key(form: Any) -> Non
     assert found(text, publics=publics) == [Finding("a.json:1", "the secret key of worker-1 in alpha__1")]
 
 
-def test_a_name_that_holds_a_secret_is_found() -> None:
-    secret = "s3cret-value-of-mine"
-    assert found("", f"artifacts/{secret}.txt", secrets={"the value of A": secret})
+@pytest.mark.parametrize("secret", ["s3cret-value-of-mine", SHAPED["sk-ant"], SHAPED["github"]])
+@pytest.mark.parametrize("form", [str, lambda text: base64.b64encode(text.encode()).decode().rstrip("=")])
+def test_a_name_that_holds_a_secret_is_found_and_not_shown(secret: str, form: Any) -> None:
+    name = form(secret)
+    first, *_, last = found("and more\n" + KEY, f"artifacts/a{name}.txt/b", secrets={"A": secret, "B": KEY})
+    assert first.place in ("artifacts/[...]", "[...]")
+    assert first.what.startswith("in its name ")
+    assert last == Finding(f"{first.place}:2", "B, in plain")
+
+
+def test_both_halves_of_a_secret_in_a_name_are_left_out() -> None:
+    secret = KEY.replace("/", "-")
+    (finding,) = found("", f"agent/{secret[:13]}/and/{secret[13:]}", secrets={"A": secret})
+    assert finding.place == "agent/[...]"
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\xff\xfe" * 100, b"{" * 10_000, b'{"a": "cut of'])
@@ -365,3 +377,34 @@ def test_a_secret_is_found_in_wide_letters(secret: str, encoding: str) -> None:
 @pytest.mark.parametrize("space", ["%20", "+"])
 def test_a_private_key_is_found_in_an_address(space: str) -> None:
     assert found("?key=-----BEGIN RSA PRIVATE KEY-----&a=b".replace(" ", space), "a.txt")[0].what == "a private key"
+
+
+# What is made to keep a search busy
+
+
+def test_of_findings_without_end_so_many_are_told() -> None:
+    lines = "".join(f"sk-{number:020}\n" for number in range(5000))
+    assert len(found(lines, "a.txt")) == 100
+    (finding,) = found("sk-" + "1" * 20, "a.txt")
+    assert found(("sk-" + "1" * 20 + "\n") * 5000, "a.txt", let_be=[finding.mark]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("sk-", "-eyJ", "bearer ", "x-api-key: ", "-----BEGIN ", "-----BEGIN A ", "glpat-", "aws_secret_key"),
+        *("a b", "\\u0061", "%41", "a\0\0", "{[", "AB/+", "0f", " \n"),
+    ],
+)
+def test_a_text_of_beginnings_is_looked_through_once(text: str) -> None:
+    """Where each beginning was followed to the end of the text, this would take hours."""
+    assert found(text * (1_000_000 // len(text)), "a.txt") == []
+
+
+def test_numbers_without_end_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("bench.pack.scan"), "MOST_NUMBERS", 20)
+    numbers = "\n".join(hashlib.sha256(f"{number}".encode()).hexdigest() for number in range(30))
+    publics = {Key("07" * 32).public: "worker-1 in alpha__1"}
+    (finding,) = found(numbers, "a.txt", publics=publics)
+    assert finding.what == "more than 20 numbers as long as a key, which can't be looked into"
+    assert found(numbers, "a.txt", publics=publics, let_be=[finding.mark]) == []
