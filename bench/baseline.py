@@ -279,6 +279,7 @@ def on_terms_of(team: Condition, agent: str, options: Mapping[str, Any], model: 
         limits=limits,
         overrides=team.overrides,
         soloist=soloist,
+        notes=team.notes,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from bench.errors import Problem
 from bench.prices import Price
 
 type Kind = Literal["orchestrator", "worker"]
@@ -122,6 +123,8 @@ class Condition:
     overrides: Mapping[str, int] = field(default_factory=dict)
     unenforced: tuple[str, ...] = ()
     soloist: Soloist | None = None
+    notes: tuple[Problem, ...] = ()
+    """What in the manifest is allowed, and may be meant otherwise."""
 
     @property
     def orchestrator(self) -> Agent:

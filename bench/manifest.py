@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.condition import Agent, Condition, agent_names
-from bench.errors import raise_problems
+from bench.errors import Problem, raise_problems
 
 if TYPE_CHECKING:
     from bench.manifest_checks import Texts
-    from bench.manifest_schema import Member, Pinned
+    from bench.manifest_schema import Manifest, Member, Pinned
+    from bench.yamlfile import Document
 
 
 def load(path: Path, *, alone: bool = False) -> Condition:
@@ -47,7 +48,20 @@ def load(path: Path, *, alone: bool = False) -> Condition:
         limits=manifest.trial_budget.limits(),
         overrides=manifest.environment.model_dump(exclude_none=True),
         unenforced=manifest.unenforced,
+        notes=tuple(_notes(manifest, document)),
     )
+
+
+def _notes(manifest: Manifest, document: Document) -> Iterator[Problem]:
+    """Models that are priced by their endpoint: as upstream does, but also where only the model was changed."""
+    told = set(manifest.prices)
+    for number, member in enumerate(manifest.roster):
+        if (model := member.model_revision) not in told:
+            told.add(model)
+            what = f"{model} costs what prices says of its endpoint, {member.endpoint}"
+            yield document.problem(
+                ("roster", number, "model_revision"), what, f"add prices.{model} if that is another price"
+            )
 
 
 def _expand(member: Member, texts: Texts) -> Iterator[Agent]:

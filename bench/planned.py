@@ -48,8 +48,8 @@ class Plan:
 
     @property
     def notes(self) -> tuple[Problem, ...]:
-        """What its tasks say without any effect."""
-        return tuple(note for job in self.jobs for task in job.tasks for note in task.notes)
+        """What its tasks say without any effect, and what its manifest may mean otherwise."""
+        return (*self.condition.notes, *(note for job in self.jobs for task in job.tasks for note in task.notes))
 
     @property
     def condition_sha256(self) -> str:

@@ -196,6 +196,17 @@ def test_upstreams_form_loads_unchanged(home: Project) -> None:
     assert condition.unenforced == ("roster[0].budget.max_input_tokens",)
 
 
+def test_a_model_that_is_priced_by_its_endpoint_is_told_once_with_its_place(home: Project) -> None:
+    assert load(home.manifest(home.team())).notes == ()
+    path = changed(home, lambda d: [member.update(model_revision="claude-opus-5") for member in d["roster"]])
+    (note,) = load(path).notes
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "claude-opus-5" in text)
+    assert str(note) == (
+        f"{path}:{line}: roster[0].model_revision: claude-opus-5 costs what prices says of its endpoint, "
+        "claude-sonnet-4-6; add prices.claude-opus-5 if that is another price"
+    )
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [

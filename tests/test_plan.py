@@ -546,3 +546,13 @@ def test_real_agents_cannot_change_their_user_between_two_steps(both: Project) -
     real.write_text(real.read_text().replace("harness: builtin", "harness: buzz-agent"))
     said = refused(both, manifest=real, include=("odd",), environment="docker")
     assert "buzz/odd: has steps for agents of different users (other, the image's own), and real agents go on" in said
+
+
+def test_what_a_manifest_may_mean_otherwise_is_a_note_of_the_plan(both: Project) -> None:
+    data = both.team()
+    for member in data["roster"]:
+        member["model_revision"] = "claude-opus-5"
+    plan = both.plan(manifest=both.manifest(data))
+    assert [note.what.partition(": ")[2] for note in plan.notes] == [
+        "claude-opus-5 costs what prices says of its endpoint, claude-sonnet-4-6"
+    ]
