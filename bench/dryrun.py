@@ -36,7 +36,9 @@ def _lines(plan: Plan) -> list[str]:
         f"environment  {plan.environment}",
         f"stages       {', '.join(_stages(plan))}",
     ]
-    lines += [f"leaderboard  {said}" for said in dict.fromkeys(str(verdict(plan, job)) for job in plan.jobs)]
+    for said in dict.fromkeys(verdict(plan, job) for job in plan.jobs):
+        standing, *reasons = said.lines
+        lines += [f"leaderboard  {standing}", *(f"           {reason}" for reason in reasons)]
     lines += [f"note         {note}" for note in plan.notes]
     if plan.options.fresh:
         lines.append("note         --fresh would drop the stack's data first")

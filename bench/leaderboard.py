@@ -87,6 +87,13 @@ class Verdict:
         listed = "; ".join(map(str, self.reasons))
         return f"{self.standing}: {listed}" if listed else self.standing
 
+    @property
+    def lines(self) -> list[str]:
+        """The same for people: one line, or one for each of several reasons below the standing, indented."""
+        if len(self.reasons) < 2:
+            return [str(self)]
+        return [f"{self.standing}:", *(f"  {reason}" for reason in self.reasons)]
+
     def to_json(self) -> dict[str, Any]:
         """`{"standing": …, "reasons": [{"field", "why", "certain"}]}`."""
         return {"standing": self.standing, "reasons": [asdict(reason) for reason in self.reasons]}

@@ -85,7 +85,9 @@ def _rates(job: JobRecord) -> Iterator[str]:
     )
     fit = job.plan.leaderboard.standing == "eligible" and job.complete
     way = f"; `inv pack --job {shown(job.directory)}` makes it ready to be sent in" if fit else ""
-    yield f"leaderboard: {job.plan.leaderboard}{way}"
+    standing, *reasons = job.plan.leaderboard.lines
+    yield f"leaderboard: {standing}{way}"
+    yield from reasons
     capped = [trial for trial in job.trials if is_capped(trial.outcome) and trial.is_scored]
     if capped:
         passed = counts["passed"] - sum(trial.outcome.outcome == "passed" for trial in capped)

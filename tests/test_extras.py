@@ -111,8 +111,8 @@ def test_what_makes_a_result_unfit_for_a_leaderboard_is_said(home: Project) -> N
     """Case 8."""
     file = more(home, "agent_timeout_multiplier: 2.0\nverifier: {max_timeout_sec: 5}\n")
     text = render(home.plan(environment="docker", harbor_config=file, rehearsal=False))
-    assert "# leaderboard  not eligible: agent_timeout_multiplier: 2.0, and a board wants 1; " in text
-    assert "verifier.max_timeout_sec: 5, and a board wants the task's own" in text
+    assert "# leaderboard  not eligible:\n#              agent_timeout_multiplier: 2.0, and a board wants 1\n" in text
+    assert "\n#              verifier.max_timeout_sec: 5, and a board wants the task's own" in text
 
 
 def test_a_multiplier_counts_for_the_time_that_is_left(home: Project) -> None:

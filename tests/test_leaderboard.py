@@ -247,6 +247,14 @@ def test_the_figure_says_when_it_is_not_comparable() -> None:
         assert f"leaderboard: {given}" in shown
 
 
+def test_several_reasons_have_a_line_each() -> None:
+    given = Verdict((Reason("n_attempts", "1"), Reason("tasks", "a part")))
+    record = job(trial("a__1", PASSED), planned=1)
+    shown = table.render(replace(record, plan=replace(record.plan, leaderboard=given)))
+    first = shown.index("leaderboard: not eligible:")
+    assert shown[first + 1 : first + 3] == ["  n_attempts: 1", "  tasks: a part"]
+
+
 def test_what_is_fit_and_whole_is_said_how_to_send_in() -> None:
     record = job(trial("a__1", PASSED), planned=1)
     fit = replace(record, plan=replace(record.plan, leaderboard=Verdict()))

@@ -80,8 +80,8 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
     left.sweep(settings)
     plan = reserved(plan)
     print(summary(plan), file=sys.stderr)
-    for said in dict.fromkeys(str(verdict(plan, job)) for job in plan.jobs):
-        print(f"leaderboard: {said}", file=sys.stderr)
+    for said in dict.fromkeys(verdict(plan, job) for job in plan.jobs):
+        print("leaderboard: " + "\n".join(said.lines), file=sys.stderr)
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
     if plan.options.gui:
