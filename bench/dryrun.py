@@ -36,8 +36,8 @@ def _lines(plan: Plan) -> list[str]:
         f"environment  {plan.environment}",
         f"stages       {', '.join(_stages(plan))}",
     ]
-    for said in dict.fromkeys(verdict(plan, job) for job in plan.jobs):
-        standing, *reasons = said.lines
+    for told in dict.fromkeys(verdict(plan, job) for job in plan.jobs):
+        standing, *reasons = told.lines
         lines += [f"leaderboard  {standing}", *(f"           {reason}" for reason in reasons)]
     lines += [f"note         {note}" for note in plan.notes]
     if plan.options.fresh:

@@ -22,19 +22,25 @@ def render(job: JobRecord) -> list[str]:
     lines = ["", *_head(job), ""]
     lines += tasktable.lines(job)
     lines += ["", *_rates(job)]
-    for trial in job.trials:
-        if trial.outcome.outcome != "passed" or trial.outcome.labels:
-            lines.append(f"  {_told(trial)}")
-    if job.missing:
-        each = ", ".join(f"{number} of {task}" for task, number in job.missing_of.items())
-        lines.append(f"  {job.missing} planned trials left nothing: unscored{f' ({each})' if each else ''}")
-    for trial in job.unplanned:
-        lines.append(f"  {trial.trial}: {trial.task} was not selected, so this trial counts for nothing")
-    lines += _replaced(job)
+    if to_look_at := [*_to_look_at(job)]:
+        lines += ["", "to look at:", *(f"  {line}" for line in to_look_at), ""]
     lines.append(f"evidence, trajectories, receipts: {job.directory}")
     if job.stop is not None:
         lines.append(f"{job.stop.kind}: {job.stop.reason}; go on with `inv bench --resume {shown(job.directory)}`")
     return lines
+
+
+def _to_look_at(job: JobRecord) -> Iterator[str]:
+    """What didn't go as it should, or not plainly."""
+    for trial in job.trials:
+        if trial.outcome.outcome != "passed" or trial.outcome.labels:
+            yield _told(trial)
+    if job.missing:
+        each = ", ".join(f"{number} of {task}" for task, number in job.missing_of.items())
+        yield f"{job.missing} planned trials left nothing: unscored{f' ({each})' if each else ''}"
+    for trial in job.unplanned:
+        yield f"{trial.trial}: {trial.task} was not selected, so this trial counts for nothing"
+    yield from _replaced(job)
 
 
 def _head(job: JobRecord) -> list[str]:
@@ -121,7 +127,7 @@ def _replaced(job: JobRecord) -> Iterator[str]:
     cost = f"{usd(spend.cost_usd_micros)}{'+?' if spend.unknown_calls or job.is_torn else ''}"
     number = len(job.replaced)
     more = f"{number} more attempt{'' if number == 1 else 's'}"
-    yield f"  {more} replaced ({listed}): {calls}, {cost}, not in the rows above"
+    yield f"{more} replaced ({listed}): {calls}, {cost}, not in the rows above"
 
 
 def _rate(part: int, whole: int) -> str:
