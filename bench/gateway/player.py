@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.endpoints import Dialect
 from bench.gateway import conversation, render, scripted
+from bench.gateway.buzzcli import CannotRender
 from bench.gateway.protocol import Context, Issue
 from bench.gateway.script import Script
 from bench.gateway.scripted import Fault, Part, Progress, Reply, Say
@@ -60,7 +61,7 @@ class Player:
     def _calls(self, reply: Reply, tools: tuple[str, ...]) -> tuple[render.ToolCall, ...]:
         try:
             return render.tool_calls(reply.actions, tools, self._context)
-        except render.CannotRender as error:
+        except CannotRender as error:
             fault = Fault("script_mismatch", f"step {reply.step!r} of {self._part.agent}: {error}")
             self._progress = Progress(fault=fault)
             raise ScriptFault(fault) from error

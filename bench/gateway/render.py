@@ -1,12 +1,11 @@
 """The scripted model's answer as its dialect's JSON: calls of the tools that the request offers, and usage.
 
-With the builtin tools an action is a call by name; with a shell alone (Buzz's agents have `buzz-dev-mcp__shell`;
-BUZZ.md section 5) it is a command of the `buzz` CLI. Everything is deterministic: the same call gets the same bytes.
+With the builtin tools an action is a call by name; with another shell (that of Buzz's agents, whose name ends so) all
+actions are one command, of the `buzz` CLI's. Everything is deterministic: the same call gets the same bytes.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import orjson
 
 from bench.endpoints import Dialect
+from bench.gateway import buzzcli
+from bench.gateway.buzzcli import CannotRender
 from bench.gateway.conversation import Conversation
 from bench.gateway.protocol import Context
 from bench.gateway.scripted import Action, Call, Done, Post, Run, Say
@@ -22,12 +23,11 @@ CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English; the scripted model has no tokenizer."""
 
 
+BUILTIN_SHELL = "shell"
+"""What the builtin agents' own shell is called. Another's has the `buzz` CLI beside it (BUZZ.md section 5)."""
+
 DONE = "DONE:"
 """How the message begins that the builtin tool `done` posts (SEED.md row R1)."""
-
-
-class CannotRender(ValueError):
-    """An action that the tools offered can't do. The message names both."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,12 @@ class Usage:
 
 def tool_calls(actions: Sequence[Action], tools: Sequence[str], context: Context) -> tuple[ToolCall, ...]:
     """The calls that do the actions, in order. Raises CannotRender."""
-    return tuple(_call(action, tools, context) for action in actions if not isinstance(action, Say))
+    doing = [action for action in actions if not isinstance(action, Say)]
+    shell = next((name for name in tools if name.endswith("shell")), None)
+    if shell in (None, BUILTIN_SHELL):
+        return tuple(_call(action, tools) for action in doing)
+    commands = [_command(action, tools, context) for action in doing]
+    return (ToolCall(shell, {"command": buzzcli.script(commands)}),) if commands else ()
 
 
 def answer(dialect: Dialect, *, model: str, number: int, text: str, calls: Sequence[ToolCall], usage: Usage) -> bytes:
@@ -72,54 +77,48 @@ def usage(dialect: Dialect, conversation: Conversation, *, known_characters: int
     return Usage(prompt - read - write, read, write, _tokens(answer_characters))
 
 
-def _call(action: Action, tools: Sequence[str], context: Context) -> ToolCall:
+def _call(action: Action, tools: Sequence[str]) -> ToolCall:
+    """The call of a builtin tool."""
     match action:
         case Call(name, given):
             return ToolCall(_offered(name, tools), given)
         case Run(command):
-            return ToolCall(_shell(tools, "run a command"), {"command": command})
-        case Post() if "send_message" in tools:
+            return ToolCall(_offered(BUILTIN_SHELL, tools), {"command": command})
+        case Post():
             fields = {"mention": list(action.mention), "reply_to": action.reply_to, "channel": action.channel}
-            return ToolCall("send_message", {"text": action.text, **{k: v for k, v in fields.items() if v}})
-        case Done(text) if "done" in tools:
-            return ToolCall("done", {"text": text})
-        case Post() if "shell" not in tools:
-            return ToolCall(_shell(tools, "send a message"), {"command": _buzz(action, context)})
-        case Done(text) if "shell" not in tools:
+            given = {"text": action.text, **{k: v for k, v in fields.items() if v}}
+            return ToolCall(_offered("send_message", tools), given)
+        case Done(text):
+            return ToolCall(_offered("done", tools), {"text": text})
+    raise AssertionError(action)
+
+
+def _command(action: Action, tools: Sequence[str], context: Context) -> str:
+    """The command for a shell that has the `buzz` CLI."""
+    match action:
+        case Call(name, given):
+            command = buzzcli.tool(context, name, given)
+            if command is None:
+                raise CannotRender(f"a shell with the buzz CLI has nothing for the tool {name!r}")
+            return command
+        case Run(command):
+            return command
+        case Post():
+            woken = dict.fromkeys((*action.mention, *((action.author,) if action.author in context.members else ())))
+            return buzzcli.send(
+                context, action.text, mention=list(woken), reply_to=action.reply_to, channel=action.channel
+            )
+        case Done(text):
             said = text if text.startswith(DONE) else f"{DONE} {text}"
-            post = Post(said, mention=(context.user,) if context.user in context.members else ())
-            return ToolCall(_shell(tools, "say done"), {"command": _buzz(post, context)})
-        case _:
-            raise CannotRender(f"the tools offered can't {_what(action)}: {_list(tools)}")
-
-
-def _buzz(post: Post, context: Context) -> str:
-    """The `buzz` command that sends a message, quoted for a shell."""
-    words = ["buzz", "messages", "send", "--channel", post.channel or context.channel, "--content", post.text]
-    for name in post.mention:
-        if name not in context.members:
-            raise CannotRender(f"nobody is called {name!r}; members are {_list(sorted(context.members))}")
-        words += ["--mention", context.members[name]]
-    if post.reply_to is not None:
-        words += ["--reply-to", post.reply_to]
-    return shlex.join(words)
-
-
-def _shell(tools: Sequence[str], purpose: str) -> str:
-    found = next((name for name in tools if name.endswith("shell")), None)
-    if found is None:
-        raise CannotRender(f"the tools offered can't {purpose}: {_list(tools)}")
-    return found
+            user = (context.user,) if context.user in context.members else ()
+            return buzzcli.send(context, said, mention=user, reply_to=None, channel=None)
+    raise AssertionError(action)
 
 
 def _offered(name: str, tools: Sequence[str]) -> str:
     if name not in tools:
         raise CannotRender(f"the tool {name!r} is not offered: {_list(tools)}")
     return name
-
-
-def _what(action: Action) -> str:
-    return "say done" if isinstance(action, Done) else "send a message"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
     (progress, what the model was newly shown) -> (progress, reply or fault)
 
-Messages are events' blocks (`[Buzz event: …]` or buzz-acp's `--- Event i ---`; BUZZ.md section 4), each
+Messages are events' blocks (`[Buzz event: …]` or buzz-acp's `--- Event i (@mention) ---`; BUZZ.md section 4), each
 judged once however they are batched: a message that came together with the one that a step waited for is
 kept for the next step.
 """
@@ -16,11 +16,14 @@ from typing import Any, Literal
 
 from bench.gateway.script import EVENT_WITH, PLACEHOLDER, Item, Step
 
-_BLOCK = re.compile(r"^(?:\[Buzz event: .*\]|--- Event \d+ ---)[ \t]*$", re.MULTILINE)
+_BLOCK = re.compile(r"^(?:\[Buzz event: .*\]|--- Event \d+(?: \(.*\))? ---)[ \t]*$", re.MULTILINE)
 _EVENT_ID = re.compile(r"^Event ID: ([0-9a-f]{64})[ \t]*$", re.MULTILINE)
 _CONTENT = re.compile(r"^Content:", re.MULTILINE)
-_SENT = re.compile(r"^(?:sent|posted), Event ID: ([0-9a-f]{64})|\"event_id\":\s*\"([0-9a-f]{64})\"", re.MULTILINE)
-"""What `send_message` says, and what `buzz messages send` prints (BUZZ.md section 3)."""
+_AUTHOR = re.compile(r"^From: (.*?)(?: \(npub: .*\))?[ \t]*$", re.MULTILINE)
+_SENT = re.compile(
+    r'^(?:sent|posted), Event ID: ([0-9a-f]{64})|\\?"event_id\\?":\s*\\?"([0-9a-f]{64})\\?"', re.MULTILINE
+)
+"""What `send_message` says, and what `buzz messages send` prints (BUZZ.md section 3): to a model, JSON within JSON."""
 _SHOWN_CHARACTERS = 200
 
 WAITING = "waiting"
@@ -36,6 +39,12 @@ class Block:
 
     event: str | None
     text: str
+
+    @property
+    def author(self) -> str | None:
+        """The name of who wrote it."""
+        found = _AUTHOR.search(self.text)
+        return found and found[1]
 
     @property
     def start(self) -> str:
@@ -65,12 +74,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Post:
-    """A message to send; `reply_to` is an event id."""
+    """A message to send; `reply_to` is an event id, `author` the name of who wrote that event."""
 
     text: str
     mention: tuple[str, ...] = ()
     reply_to: str | None = None
     channel: str | None = None
+    author: str | None = None
 
 
 @dataclass(frozen=True)
@@ -267,28 +277,30 @@ def _action(part: Part, progress: Progress, step: Step, item: Item) -> Action:
         return Done(fill(item.done))
     if item.send is not None:
         send = item.send
+        answered = _answered(part, progress, step, send.reply)
         return Post(
             text=fill(send.text),
             mention=tuple(fill(name) for name in send.mention),
-            reply_to=_answered(part, progress, step, send.reply),
+            reply_to=answered.event if answered else None,
             channel=None if send.channel is None else fill(send.channel),
+            author=answered.author if answered else None,
         )
     assert item.tool is not None
     ((name, given),) = item.tool.items()
     return Call(name, {key: _fill_all(value, fill) for key, value in given.items()})
 
 
-def _answered(part: Part, progress: Progress, step: Step, reply: bool | str) -> str | None:
+def _answered(part: Part, progress: Progress, step: Step, reply: bool | str) -> Block | None:
     if reply is False:
         return None
     return _event(part, progress, step, "answers", "" if reply is True else _fill(part, progress, step, reply))
 
 
-def _event(part: Part, progress: Progress, step: Step, does: str, wanted: str) -> str:
-    """The id of the newest event shown whose block contains a text."""
+def _event(part: Part, progress: Progress, step: Step, does: str, wanted: str) -> Block:
+    """The block of the newest event shown that contains a text."""
     for block in reversed(progress.events):
         if wanted in block.text:
-            return str(block.event)
+            return block
     what = f"an event with {wanted!r}" if wanted else "an event"
     raise _Mismatch(f"step {step.name!r} of {part.agent} {does} {what}, but none was shown")
 
@@ -298,9 +310,9 @@ def _fill(part: Part, progress: Progress, step: Step, text: str) -> str:
 
     def value(found: re.Match[str]) -> str:
         if found[1] == "event":
-            return _event(part, progress, step, "names", "")
+            return str(_event(part, progress, step, "names", "").event)
         if with_text := EVENT_WITH.fullmatch(found[1]):
-            return _event(part, progress, step, "names", with_text[1])
+            return str(_event(part, progress, step, "names", with_text[1]).event)
         if found[1] == "sent":
             if progress.sent is None:
                 raise _Mismatch(f"step {step.name!r} of {part.agent} names its own message, but has sent none")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from bench.channel import RelayClient, RelayGone, RelayRefused, Subscription
 from bench.channel.errors import is_trouble
@@ -15,8 +16,9 @@ from bench.nostr import Event, tag_value, tag_values
 class Inbox:
     """What mentions the client's identity, from every channel that it is in."""
 
-    def __init__(self, client: RelayClient) -> None:
-        self._client = client
+    def __init__(self, client: RelayClient, joined: Callable[[str], Awaitable[None]] | None = None) -> None:
+        """`joined` is called with every channel that the identity is added to, beyond the first."""
+        self._client, self._joined = client, joined
         self._me = client.key.public
         self._waiting: deque[Event] = deque()
         self._seen: set[str] = set()
@@ -108,6 +110,8 @@ class Inbox:
                     await self._client.unsubscribe(subscription)
                 elif notice["kind"] == ADDED_NOTICE and (subscription is None or subscription.closed):
                     await self._listen(channel)
+                    if self._joined is not None:
+                        await self._joined(channel)
             except (RelayRefused, RelayGone):
                 # Moved on before this was answered: a later notice says how. A relay that is gone ends the trial
                 # through `wait_gone`.

@@ -8,6 +8,7 @@ Everything is in place, and was read back, before the task is posted (public cas
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 import time
@@ -26,6 +27,7 @@ from bench.harness.directory import Channel, Directory
 from bench.harness.inbox import Inbox
 from bench.harness.post import PATIENCE_S, publish
 from bench.nostr import Event, Key, tag_value, tag_values
+from bench.trial import order
 from bench.trial.evidence import Person, Subject
 from bench.trial.handles import Handle
 from bench.trial.session import Session
@@ -146,6 +148,12 @@ class Room:
         """Note every event of a channel as it arrives, through a member of it."""
         self._watches.append(await client.subscribe({"#h": [channel.id]}, self._saw))
 
+    async def joined(self, name: str, channel: str) -> None:
+        """Watch a channel that an agent is added to by somebody whom we don't see act."""
+        if self.roams and channel not in self.directory.channels:
+            self.directory.channels[channel] = found = Channel(channel, "", name)
+            await self.watch(found, self.clients[name])
+
     def _saw(self, event: Event) -> None:
         if self.on_sign is not None:
             self.on_sign(event)
@@ -236,8 +244,8 @@ async def provisioned(session: Session, cast: Cast, timings: Timings) -> AsyncIt
 
     user = client(session.user, session.user_tag)
     clients = {seat.agent.name: client(seat.key, seat.auth_tag) for seat in cast.seats}
-    inboxes = {name: Inbox(c) for name, c in clients.items()}
-    room = Room(cast, user, clients, inboxes, Directory(cast.people, cast.main))
+    room = Room(cast, user, clients, {}, Directory(cast.people, cast.main))
+    room.inboxes |= {name: Inbox(c, functools.partial(room.joined, name)) for name, c in clients.items()}
     try:
         with timings.step("connect"):
             await asyncio.gather(user.connect(), *(_for(s, clients[s.agent.name].connect()) for s in cast.seats))
@@ -245,7 +253,7 @@ async def provisioned(session: Session, cast: Cast, timings: Timings) -> AsyncIt
         yield room
     finally:
         with timings.step("close"):
-            for inbox in inboxes.values():
+            for inbox in room.inboxes.values():
                 inbox.close()
             await asyncio.gather(*(c.close() for c in room.everyone), return_exceptions=True)
 
@@ -308,7 +316,7 @@ async def _for(seat: Seat, step: Awaitable[object]) -> None:
 
 
 async def collect(room: Room) -> list[Event]:
-    """Every event of the trial, in order of arrival as far as it was seen live; what wasn't comes after, by time.
+    """Every event of the trial, in order of arrival as far as it was seen live; what wasn't is put in by its time.
 
     The user reads the trial's channel; a channel that agents made is read through the key that made it.
     """
@@ -320,16 +328,15 @@ async def collect(room: Room) -> list[Event]:
     answers = await asyncio.gather(*(_read(room, name, ids) for name, ids in readers.items()))
     stored = {event["id"]: event for events_of in answers for event in events_of}
     late = [event for event in stored.values() if event["id"] not in room.directory.arrived]
-    late.sort(key=lambda event: (event["created_at"], event["id"]))
-    return [*room.directory.arrived.values(), *late]
+    return order.put_in(list(room.directory.arrived.values()), late)
 
 
 async def _discover(room: Room) -> None:
-    """Add the channels that agents are in and that were made without us, each to be read through who is in it."""
+    """Add the channels that agents are in and that were made without us, each to be read through who is in it now."""
     for name, client in room.clients.items():
         for roll in await client.query([{"kinds": [MEMBERS], "#p": [client.key.public]}]):
             channel = tag_value(roll, "d")
-            if channel and channel not in room.directory.channels:
+            if channel and channel != room.cast.channel:
                 members = {room.directory.name(public) for public in tag_values(roll, "p")}
                 room.directory.channels[channel] = Channel(channel, "", name, members)
 

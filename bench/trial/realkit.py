@@ -47,7 +47,6 @@ def _files(seat: Seat, stage: Stage, cast: Cast, grant: Grant, routes: kit.Route
         environ.Login(seat.key.secret, seat.auth_tag, grant.token),
         environ.Place(routes.relay_url, TEAM, PROGRAMS),
         dialect=endpoint.dialect,
-        in_order=endpoint.is_scripted,
     )
     told = prompt.system(
         agent,

@@ -3,7 +3,8 @@
 Receipts are the truth; an agent's own count is a cross-check (public case 23). Buzz's agents publish one event a turn,
 encrypted to their owner, with the sums of their session so far: the last one of each session counts, and an agent's
 sessions add up (BUZZ.md section 5). Their input counts what was read from and written to a cache. A turn has its event
-only when it has ended, so that only turns that ended are held against it: not the one in which a trial ends.
+only when it has ended, so that only turns that ended are due; the one that a trial's end cuts off may have one, too,
+with what it had used by then.
 
     said = read(events, owner, {public: name})
     check = compare(said, {name: metered(calls, stopped_at)})
@@ -131,17 +132,20 @@ def read(events: Sequence[Event], owner: Key, people: Mapping[str, str]) -> dict
 
 
 def metered(calls: Sequence[Call], stopped_at: float) -> tuple[Sums, ...]:
-    """What the gateway counted of one agent after each turn that ended, from the last that has to be reported on.
+    """What the gateway counted of one agent after the last turn that has to be reported on, and after each call since.
 
-    `stopped_at` is when the agent was stopped, in Unix seconds: what ended just before may be reported or not.
+    `stopped_at` is when the agent was stopped, in Unix seconds: what ended just before may be reported or not, and a
+    turn that is cut off, its token being dead, is reported as far as it came.
     """
     so_far, found = Sums(), [Sums()]
     for call in sorted(calls, key=lambda call: call.began):
         if call.outcome == "refused":
             continue
         so_far = _plus(so_far, call)
-        if call.ends_turn:
-            found = [so_far] if call.ended + REPORT_S <= stopped_at else [*found, so_far]
+        if call.ends_turn and call.ended + REPORT_S <= stopped_at:
+            found = [so_far]
+        elif call.ends_turn or so_far.output_tokens is not None:
+            found.append(so_far)
     return tuple(found)
 
 

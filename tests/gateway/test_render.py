@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -10,9 +14,10 @@ import pytest
 
 from bench.endpoints import Dialect
 from bench.gateway import conversation
+from bench.gateway.buzzcli import CannotRender
 from bench.gateway.dialects import WIRES
 from bench.gateway.protocol import Context
-from bench.gateway.render import CannotRender, ToolCall, Usage, answer, tool_calls, usage
+from bench.gateway.render import ToolCall, Usage, answer, tool_calls, usage
 from bench.gateway.scripted import Action, Call, Done, Post, Run, Say, Shown
 from bench.prices import Tokens
 
@@ -40,15 +45,92 @@ def test_builtin_tools_are_called_by_name() -> None:
 
 
 def test_a_shell_alone_gets_the_buzz_cli() -> None:
-    nasty = 'it\'s $HOME `x`\n"two" lines'
-    run, send, done = tool_calls((Run("ls -l"), Post(nasty, ("worker-1",), "ee" * 32), Done("DONE: x")), BUZZ, CONTEXT)
+    (run,) = tool_calls((Say("hi"), Run("ls -l")), BUZZ, CONTEXT)
     assert run == ToolCall("buzz-dev-mcp__shell", {"command": "ls -l"})
-    assert send.name == "buzz-dev-mcp__shell"
+    nasty = 'it\'s $HOME `x`\n"two" lines'
+    (send,) = tool_calls((Post(nasty, ("worker-1",), "ee" * 32),), BUZZ, CONTEXT)
     assert shlex.split(send.input["command"]) == [
         *("buzz", "messages", "send", "--channel", "chan", "--content", nasty),
         *("--mention", "bb" * 32, "--reply-to", "ee" * 32),
     ]
+    (done,) = tool_calls((Done("DONE: x"),), BUZZ, CONTEXT)
     assert shlex.split(done.input["command"])[-4:] == ["--content", "DONE: x", "--mention", "00" * 32]
+
+
+def test_a_reply_wakes_the_author_as_the_builtin_tool_does() -> None:
+    for mention, author, woken in (
+        ((), "worker-1", ["bb" * 32]),
+        (("worker-1",), "worker-1", ["bb" * 32]),
+        (("user",), "worker-1", ["00" * 32, "bb" * 32]),
+        ((), "stranger", []),
+    ):
+        (call,) = tool_calls((Post("x", mention, "ee" * 32, author=author),), BUZZ, CONTEXT)
+        words = shlex.split(call.input["command"])
+        assert [key for flag, key in itertools.pairwise(words) if flag == "--mention"] == woken
+
+
+def test_a_shell_has_several_commands_in_their_order_each_in_a_shell_of_its_own(tmp_path: Path) -> None:
+    """buzz-agent carries several calls out in any order."""
+    actions = (Run("cd /; echo first; exit 3"), Run("cat <<E\nsecond\nE"), Run('[ "$PWD" = / ] || echo third'))
+    (call,) = tool_calls(actions, BUZZ, CONTEXT)
+    done = subprocess.run(
+        ["bash", "-c", call.input["command"]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["first", "second", "third"]
+
+
+CLI = """#!/bin/sh
+printf '%s\n' "$@" >> "$SEEN"; echo -- >> "$SEEN"
+[ "$2" = search ] && echo '[{"channel_id":"the-id","name":"night"}]' || true
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "commands"),
+    [
+        (Call("react", {"event_id": "ee", "emoji": "✅"}), [["reactions", "add", "--event", "ee", "--emoji", "✅"]]),
+        (
+            Call("edit_message", {"event_id": "ee", "text": "it's so"}),
+            [["messages", "edit", "--event", "ee", "--content", "it's so"]],
+        ),
+        (
+            Call("create_channel", {"name": "night", "members": ["worker-1"]}),
+            [
+                ["channels", "create", "--name", "night", "--type", "stream", "--visibility", "private"],
+                ["channels", "search", "--exact", "--query", "night"],
+                ["channels", "add-member", "--channel", "the-id", "--pubkey", "bb" * 32],
+            ],
+        ),
+        (
+            Call("remove_member", {"name": "worker-1", "channel": "night"}),
+            [
+                ["channels", "search", "--exact", "--query", "night"],
+                ["channels", "remove-member", "--channel", "the-id", "--pubkey", "bb" * 32],
+            ],
+        ),
+        (Call("list_members", {}), [["channels", "members", "--channel", "chan"]]),
+        (Call("list_channels", {}), [["channels", "list"]]),
+        (Call("read_messages", {"limit": 3}), [["messages", "get", "--channel", "chan", "--limit", "3"]]),
+        (Call("read_messages", {"thread": "ee"}), [["messages", "thread", "--channel", "chan", "--event", "ee"]]),
+        (
+            Post("go", channel="night"),
+            [
+                ["channels", "search", "--exact", "--query", "night"],
+                ["messages", "send", "--channel", "the-id", "--content", "go"],
+            ],
+        ),
+    ],
+)
+def test_what_the_builtin_tools_do_a_shell_does_by_the_buzz_cli(
+    tmp_path: Path, action: Action, commands: list[list[str]]
+) -> None:
+    (tmp_path / "buzz").write_text(CLI)
+    (tmp_path / "buzz").chmod(0o755)
+    (call,) = tool_calls((action,), BUZZ, CONTEXT)
+    seen = tmp_path / "seen"
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SEEN": str(seen)}
+    subprocess.run(["sh", "-c", call.input["command"]], env=environment, check=True)
+    assert [part.split("\n")[:-1] for part in seen.read_text().split("--\n")[:-1]] == commands
 
 
 def test_a_shell_says_done_with_the_words_that_end_the_work() -> None:
@@ -59,11 +141,13 @@ def test_a_shell_says_done_with_the_words_that_end_the_work() -> None:
 @pytest.mark.parametrize(
     ("action", "tools", "message"),
     [
-        (Run("ls"), ("done",), "the tools offered can't run a command: done"),
-        (Post("x"), (), "the tools offered can't send a message: none"),
-        (Post("x"), ("shell",), "the tools offered can't send a message: shell"),
-        (Done("x"), ("shell", "send_message"), "the tools offered can't say done: shell, send_message"),
+        (Run("ls"), ("done",), "the tool 'shell' is not offered: done"),
+        (Post("x"), (), "the tool 'send_message' is not offered: none"),
+        (Post("x"), ("shell",), "the tool 'send_message' is not offered: shell"),
+        (Done("x"), ("shell", "send_message"), "the tool 'done' is not offered: shell, send_message"),
         (Call("react", {}), ("shell",), "the tool 'react' is not offered: shell"),
+        (Call("view_image", {}), BUZZ, "a shell with the buzz CLI has nothing for the tool 'view_image'"),
+        (Call("react", {"emoji": "x"}), BUZZ, "the tool 'react' is given no 'event_id'"),
         (Post("x", ("ghost",)), BUZZ, "nobody is called 'ghost'; members are user, worker-1"),
     ],
 )

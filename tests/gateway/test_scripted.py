@@ -206,7 +206,9 @@ def test_an_agent_without_steps_is_exhausted_by_any_message() -> None:
 def test_the_more_exact_name_wins_and_the_index_is_filled_in() -> None:
     assert texts(Model("worker-9")(block(1, "x"))) == ["mine"]
     reply = Model("worker-2")(block(7, "please write part 2"))
-    assert reply == Reply((Run("echo part2 > part2.txt"), Post("REPORT part 2", ("orch",), event(7))), "write")
+    assert reply == Reply(
+        (Run("echo part2 > part2.txt"), Post("REPORT part 2", ("orch",), event(7), author="orch")), "write"
+    )
 
 
 def test_an_answer_takes_as_long_as_the_steps_it_is_made_of_also_where_none_calls_a_tool() -> None:
@@ -236,7 +238,7 @@ def test_a_message_that_came_with_the_awaited_one_is_kept_for_the_next_step() ->
     second = model(results=("", "sent"))
     assert second == Reply(
         (
-            Post("no", (), event(1), "side"),
+            Post("no", (), event(1), "side", "orch"),
             Call("react", {"event_id": event(2), "deep": [{"n": 1, "by": "worker-1 of worker"}]}),
         ),
         "more",

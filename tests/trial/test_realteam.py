@@ -55,10 +55,10 @@ async def test_what_agents_did_is_a_trajectory_and_no_key_is_in_what_is_kept(rea
     assert validator.validate(path), validator.get_errors()
     lead = json.loads(path.read_text())["subagent_trajectories"][0]
     calls = [call["arguments"]["command"] for step in lead["steps"] for call in step.get("tool_calls", ())]
-    assert calls[2] == "cat part1 part2 > out"
+    assert calls[1] == "cat part1 part2 > out"
     assert lead["final_metrics"]["total_completion_tokens"] > 0
     results = [r for step in lead["steps"] for r in step.get("observation", {}).get("results", ())]
-    assert '"exit_code": 0' in results[2]["content"]
+    assert '"exit_code": 0' in results[1]["content"]
     told = (trial.directory / "agent" / "orch" / "acp.in.jsonl").read_text()
     assert '"session/prompt"' in told
     assert '"value": "[REDACTED]"' in told

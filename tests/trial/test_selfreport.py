@@ -175,10 +175,9 @@ def call(began: float, tools: int | None, tokens: Tokens = Tokens(10, 80, 10, 5)
     return Call("orch", began, began + 1, outcome, 200, tokens, tools)
 
 
-def test_only_turns_that_have_ended_are_due() -> None:
-    """The one in which the trial ended was killed, and has no event."""
-    calls = [call(0, 2), call(10, 0), call(20, 1), call(30, None)]
-    assert metered(calls, stopped_at=100) == (Sums(2, 200, 10),)
+def test_only_turns_that_have_ended_are_due_and_one_that_is_cut_off_may_be_reported_as_far_as_it_came() -> None:
+    calls = [call(0, 2), call(10, 0), call(20, 1), call(30, 1), call(40, None, UNKNOWN, "unknown")]
+    assert metered(calls, stopped_at=100) == (Sums(2, 200, 10), Sums(3, 300, 15), Sums(4, 400, 20))
 
 
 def test_a_turn_of_the_last_seconds_is_counted_both_ways() -> None:

@@ -34,11 +34,8 @@ class Place:
     programs: str
 
 
-def variables(agent: Agent, login: Login, place: Place, *, dialect: str, in_order: bool) -> dict[str, str]:
-    """The variables but for the gateway's address, which is known only inside.
-
-    `in_order` has an answer's tool calls carried out one after the other, as a script's steps mean them.
-    """
+def variables(agent: Agent, login: Login, place: Place, *, dialect: str) -> dict[str, str]:
+    """The variables but for the gateway's address, which is known only inside."""
     return {
         "BUZZ_RELAY_URL": place.relay_url,
         "BUZZ_PRIVATE_KEY": login.secret,
@@ -64,7 +61,6 @@ def variables(agent: Agent, login: Login, place: Place, *, dialect: str, in_orde
         "RUST_LOG": "info",
         **_model(agent, login, dialect),
         **{f"BUZZ_AGENT_{name.upper()}": _word(value) for name, value in agent.extra.items()},
-        **({"BUZZ_AGENT_MAX_PARALLEL_TOOLS": "1"} if in_order else {}),
     }
 
 
