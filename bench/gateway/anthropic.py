@@ -44,6 +44,10 @@ class Anthropic:
     def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         if body.get("mcp_servers") or body.get("container"):
             return "leave out `mcp_servers` and `container`"
+        # Both cost more than the model's price says.
+        for name, usual in (("speed", "standard"), ("inference_geo", "global")):
+            if body.get(name) not in (None, usual):
+                return f"leave out `{name}`"
         for tool in elements(body.get("tools")):
             if str(tool.get("type", "")).startswith(_SERVER_TOOLS):
                 return f"leave out the provider's own tool {tool['type']}"

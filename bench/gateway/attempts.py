@@ -165,6 +165,15 @@ def cut(attempt: Attempt) -> Ended:
     return Ended("unknown", 401, reason=_CUT, refused=refused)
 
 
+def broken(attempt: Attempt, error: Exception) -> Ended:
+    """The gateway failed in the middle of the attempt: what it may have used is charged all the same."""
+    reason = f"a fault of the gateway: {type(error).__name__}"
+    refused = Refused(500, "fault", f"{reason}; its log says more")
+    if attempt.stream is not None:
+        return attempt.stream.ended("unknown", reason, refused)
+    return Ended("unknown", 500, reason=reason, refused=refused)
+
+
 async def play(player: Player, wire: Wire, request: Request) -> Ended:
     """The scripted model's answer."""
     try:

@@ -26,6 +26,9 @@ _PROCESS = secrets.token_hex(12)
 
 _numbers = itertools.count()
 
+LONGEST_TEXT = 500
+"""Characters of a model's name or a reason in a receipt."""
+
 
 @dataclass
 class Call:
@@ -64,7 +67,6 @@ def open_(call: Call, request: Request, reservation: Reservation) -> None:
     try:
         call.principal.job.journal.write(_receipt(call, ended, reservation.amount, None, unbounded=unbounded))
     except OSError as error:
-        call.principal.job.settle(reservation, Amount())
         raise _unwritten(call, error) from error
 
 
@@ -85,6 +87,18 @@ def settle(call: Call, request: Request, reservation: Reservation, ended: Ended)
         _book(call, ended, charge, cost, unbounded=known is None and request.most_output_tokens(price) is None)
     finally:
         call.principal.job.settle(reservation, charge)
+    if known is not None and request.most_output_tokens(price) is not None:
+        _compare(call, reservation.amount, known)
+
+
+def _compare(call: Call, bound: Amount, used: Amount) -> None:
+    """Tell people of an upstream that doesn't keep to what a call asked for: then no cap can hold to the end."""
+    issue, job = call.principal.issue, call.principal.job
+    if not job.ledger.bounded(issue.trial, issue.agent):
+        return
+    if used.tokens > bound.tokens or used.usd_micros > bound.usd_micros:
+        reports = f"endpoint {issue.endpoint} reports {used.tokens} tokens for a call that may use {bound.tokens}"
+        job.note_once(issue.endpoint, f"{reports}: caps may be passed")
 
 
 def record(call: Call, ended: Ended) -> None:
@@ -142,7 +156,7 @@ def _receipt(call: Call, ended: Ended, charge: Amount, cost: int | None, *, unbo
         member=issue.member,
         endpoint=issue.endpoint,
         provider=principal.endpoint.provider,
-        model=request.model if request is not None else None,
+        model=_clipped(request.model) if request is not None else None,
         dialect=call.wire.name,
         started_at=attempt.started_at,
         total_ms=_ms(time.monotonic() - attempt.started),
@@ -160,7 +174,7 @@ def _receipt(call: Call, ended: Ended, charge: Amount, cost: int | None, *, unbo
         usage=ended.reported.usage,
         request_sha256=call.request_sha256,
         response_sha256=ended.response_sha256,
-        reason=ended.reason,
+        reason=_clipped(ended.reason),
         cassette_sha256=cassette,
         tool_calls=ended.reported.tool_calls if ended.outcome == "ok" else None,
         retry=attempt.number,
@@ -171,6 +185,11 @@ def _receipt(call: Call, ended: Ended, charge: Amount, cost: int | None, *, unbo
         served_provider=ended.reported.provider,
         step=call.step or principal.step,
     )
+
+
+def _clipped(text: str | None) -> str | None:
+    """A text that a client may have made up, short enough for a journal."""
+    return text if text is None or len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} …"
 
 
 def _failed(call: Call, reason: str) -> ReceiptsFailed:

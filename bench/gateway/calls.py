@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 import aiohttp
+import orjson
 
 from bench.gateway import attempts, booking
 from bench.gateway.allowed import check_alive, check_awake
@@ -26,6 +29,8 @@ from bench.gateway.replayer import Part
 from bench.gateway.sink import Sink
 from bench.gateway.upstream import Outgoing
 from bench.gateway.wire import Request
+
+log = logging.getLogger(__name__)
 
 OVER_BUDGET: Mapping[Scope, FaultKind] = {"agent": "agent_budget", "trial": "trial_budget", "job": "job_budget"}
 """What a refusal for a cap is called, by the cap's scope."""
@@ -84,26 +89,55 @@ async def _attempt(
     if principal.asks_upstream:
         await _turn(call)
     reservation = await _reserve(call, request)
-    if sink.is_gone:
-        principal.job.settle(reservation, Amount())
-        raise _gone()
-    if call.take is None and principal.tape is not None:
-        # Only what goes out is on the cassette: a replay refuses the others by itself.
-        call.take = principal.tape.asked(request.body)
-    attempt.sent_at = time.monotonic()
-    if principal.player is not None:
-        sending = attempts.play(principal.player, call.wire, request)
-    else:
-        booking.open_(call, request, reservation)
-        attempt.step = principal.backoff.step
-        sending = attempts.send(attempt, client, principal.endpoint, call.wire, request, outgoing, sink, take=call.take)
     try:
-        ended = await under_way.attempt(sending)
-    except Cut:
-        ended = attempts.cut(attempt)
+        sending = _begin(call, request, outgoing, client, sink, reservation)
+    except BaseException:
+        principal.job.settle(reservation, Amount())
+        raise
+    ended = await _under_way(call, under_way, sending)
     attempt.again = _met(principal, attempt, ended) and not sink.has_begun
     booking.settle(call, request, reservation, ended)
     return ended
+
+
+def _begin(
+    call: Call,
+    request: Request,
+    outgoing: Outgoing,
+    client: aiohttp.ClientSession,
+    sink: Sink,
+    reservation: Reservation,
+) -> Coroutine[Any, Any, Ended]:
+    """An attempt that is about to go out. Raises Refused, also ReceiptsFailed: then nothing does."""
+    principal, attempt = call.principal, call.attempt
+    if sink.is_gone:
+        raise _gone()
+    if call.take is None and principal.tape is not None:
+        # Only what goes out is on the cassette: a replay refuses the others by itself.
+        try:
+            orjson.dumps(request.body)
+            call.take = principal.tape.asked(request.body)
+        except (TypeError, RecursionError) as error:
+            raise Refused(400, "bad_request", "the body is nested too deep to be recorded") from error
+    attempt.sent_at = time.monotonic()
+    if principal.player is not None:
+        return attempts.play(principal.player, call.wire, request)
+    booking.open_(call, request, reservation)
+    attempt.step = principal.backoff.step
+    return attempts.send(attempt, client, principal.endpoint, call.wire, request, outgoing, sink, take=call.take)
+
+
+async def _under_way(call: Call, under_way: OpenCall, sending: Coroutine[Any, Any, Ended]) -> Ended:
+    """How an attempt ended that has gone out, whatever happened to it: it has to be booked. Raises Refused."""
+    try:
+        return await under_way.attempt(sending)
+    except Cut:
+        return attempts.cut(call.attempt)
+    except Refused:
+        raise
+    except Exception as error:
+        log.exception("call %s of %s", call.call_id, call.principal.issue.agent)
+        return attempts.broken(call.attempt, error)
 
 
 async def _replayed(call: Call, part: Part, under_way: OpenCall, request: Request, sink: Sink) -> Ended:
@@ -123,10 +157,7 @@ async def _replayed(call: Call, part: Part, under_way: OpenCall, request: Reques
         held.append(await _reserve(call, request))
 
     call.attempt.sent_at = time.monotonic()
-    try:
-        ended = await under_way.attempt(attempts.replay(call.attempt, part, call.wire, request, sink, turn))
-    except Cut:
-        ended = attempts.cut(call.attempt)
+    ended = await _under_way(call, under_way, attempts.replay(call.attempt, part, call.wire, request, sink, turn))
     # One that ended before its turn, or never had one, is charged as one that had gone out.
     booking.settle(call, request, held[0] if held else ledger.hold(trial, agent, amount), ended)
     return ended

@@ -16,6 +16,17 @@ WIRES: Mapping[str, Wire] = {wire.name: wire for wire in (Anthropic(), Chat(), R
 """By the name that receipts have. An endpoint's own dialect names one of them, too."""
 
 
+READ = frozenset(
+    {
+        *("model", "models", "messages", "input", "system", "tools", "stream", "stream_options", "n", "best_of"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "cache_control", "service_tier", "speed"),
+        *("inference_geo", "mcp_servers", "container", "web_search_options", "plugins", "prediction", "background"),
+        *("previous_response_id", "conversation", "prompt"),
+    }
+)
+"""The fields of a request that bear on what it may use, on its price, or on what is read of its answer."""
+
+
 def read_request(wire: Wire, data: bytes) -> Request:
     """What a request asks for. Raises BadRequest with one sentence for what can't be metered."""
     try:
@@ -24,6 +35,10 @@ def read_request(wire: Wire, data: bytes) -> Request:
         raise BadRequest(f"the body is no JSON: {error}") from error
     if not isinstance(body, dict):
         raise BadRequest("the body is no JSON object")
+    for name in body:
+        if name not in READ and (meant := name.casefold()) in READ:
+            # Go's JSON looks at no case: a server in it would take the last of the two, and we the other.
+            raise BadRequest(f"`{name}` is no field of a call: write `{meant}`")
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise BadRequest("`model` is missing: name the model to call")

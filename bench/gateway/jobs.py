@@ -197,6 +197,7 @@ class Job:
         """The trials that are between two steps: their agents make no call."""
         self.ending: asyncio.Task[None] | None = None
         self._is_over_budget = False
+        self._noted: set[str] = set()
         self._waiting: list[asyncio.Future[None]] = []
 
     def of_trial(self, trial: str, agent: str | None = None) -> list[Principal]:
@@ -224,6 +225,12 @@ class Job:
         for near in self.ledger.settle(reservation, charge):
             self._tell(JobNotice("note", str(near)))
         self.wake()
+
+    def note_once(self, about: str, reason: str) -> None:
+        """Tell people something, once for what it is about."""
+        if about not in self._noted:
+            self._noted.add(about)
+            self._tell(JobNotice("note", reason))
 
     def over_budget(self, reason: str) -> None:
         """The job's own cap refused a call: no further trial should begin."""

@@ -66,7 +66,7 @@ class Account:
             ("calls", limits.calls, spent.calls),
         )
         for unit, cap, used in rows:
-            if cap is not None and used * 100 >= cap * NEAR_PERCENT and unit not in self.told:
+            if cap and used * 100 >= cap * NEAR_PERCENT and unit not in self.told:
                 self.told.add(unit)
                 yield Near(self.scope, self.name, unit, cap, used)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import orjson
 
 from bench.endpoints import Dialect
-from bench.gateway.wire import BadRequest, Seen, count, elements, mapping, positive
+from bench.gateway.wire import MOST_CHOICES, BadRequest, Seen, count, elements, mapping, positive
 from bench.prices import Tokens
 
 _INLINE = "send its images and files inline, not by reference"
@@ -77,12 +77,14 @@ class Chat(_OpenAI):
         return max(known) * self.choices(body) if known else None
 
     def choices(self, body: Mapping[str, Any]) -> int:
-        return positive(body, "n") or 1
+        return max(positive(body, name, MOST_CHOICES) or 1 for name in ("n", "best_of"))
 
     def boundless(self, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
         for name in ("web_search_options", "plugins", "prediction"):
             if body.get(name):
                 return f"leave out `{name}`"
+        if tier := _dearer(body):
+            return tier
         for block in parts:
             if _remote(mapping(block.get("image_url")).get("url")):
                 return _INLINE
@@ -151,6 +153,8 @@ class Responses(_OpenAI):
         for name in ("previous_response_id", "conversation", "prompt"):
             if body.get(name):
                 return f"send the whole input, not by `{name}`"
+        if tier := _dearer(body):
+            return tier
         for tool in elements(body.get("tools")):
             if tool.get("type") not in _OWN_TOOLS:
                 return f"leave out the provider's own tool {tool.get('type')}"
@@ -188,6 +192,11 @@ class Responses(_OpenAI):
     def error_event(self, status: int, kind: str, message: str) -> bytes:
         event = {"type": "error", "code": kind, "message": message, "param": None}
         return b"event: error\ndata: " + orjson.dumps(event) + b"\n\n"
+
+
+def _dearer(body: Mapping[str, Any]) -> str:
+    """What asks for a service that costs more than the model's price says; empty where nothing does."""
+    return "" if body.get("service_tier") in (None, "auto", "default", "flex") else "leave out `service_tier`"
 
 
 def _remote(url: Any) -> bool:

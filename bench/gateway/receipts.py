@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -115,7 +115,7 @@ class Journal:
         """
         if self._broken is not None:
             raise self._broken
-        view = memoryview(orjson.dumps(receipt, option=orjson.OPT_APPEND_NEWLINE))
+        view = memoryview(_line(receipt))
         self._is_dirty = True
         try:
             while view:
@@ -160,6 +160,14 @@ class Journal:
             self._planned = self._loop.call_later(SYNC_EVERY_S, self._sync)
 
 
+def _line(receipt: Receipt) -> bytes:
+    try:
+        return orjson.dumps(receipt, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        # What an upstream reports may be nested deeper than can be written. The sums of it are in other fields.
+        return orjson.dumps(replace(receipt, usage=None), option=orjson.OPT_APPEND_NEWLINE)
+
+
 def charged(path: Path) -> dict[tuple[str, str], Amount]:
     """What the journal's earlier calls were charged, by trial and agent, for a job that goes on.
 
@@ -177,10 +185,14 @@ def charged(path: Path) -> dict[tuple[str, str], Amount]:
     totals: dict[tuple[str, str], Amount] = {}
     for receipt in latest.values():
         if receipt["outcome"] != "refused":
-            of = receipt["trial"], receipt["agent"]
-            charge = Amount(receipt["charged_usd_micros"] or 0, receipt["charged_tokens"] or 0, 1)
+            of = str(receipt["trial"]), str(receipt["agent"])
+            charge = Amount(_number(receipt["charged_usd_micros"]), _number(receipt["charged_tokens"]), 1)
             totals[of] = totals.get(of, Amount()) + charge
     return totals
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -11,7 +11,7 @@ class Refused(Exception):
     `agent_budget`, `trial_budget` and `job_budget` 402, `script_mismatch`, `script_exhausted` and `replay_miss` 422,
     `upstream` 502 or 504, `upstream_refused` with the upstream's own status (it has stopped the job), `upstream_limit`
     429 (its limit resets late), `cut` 401 (the token died during the call), `gone` 499 (the client left while its call
-    waited), `receipts` 500.
+    waited), `receipts` 500, `fault` 500 (the gateway failed in the middle of the call: its log says more).
     """
 
     def __init__(self, status: int, kind: str, message: str, *, retry_after_s: float | None = None) -> None:

@@ -17,6 +17,13 @@ TOOL_PREAMBLE_TOKENS = 1_000
 """What a provider may add to a prompt that offers tools: 804 tokens at most in Anthropic's documentation."""
 
 
+MOST_ANSWER_TOKENS, MOST_CHOICES = 10**9, 10_000
+"""More than any model gives or a provider takes. What is reserved stays a number that every reader of a receipt has."""
+
+MOST_TOKENS = 10**12
+"""A report of more is none of a call."""
+
+
 class BadRequest(ValueError):
     """A request that the gateway can't meter. The message is for the client."""
 
@@ -123,13 +130,13 @@ class Wire(Protocol):
         """The address of the calls below the base that this dialect's clients take."""
 
 
-def positive(body: Mapping[str, Any], name: str) -> int | None:
+def positive(body: Mapping[str, Any], name: str, most: int = MOST_ANSWER_TOKENS) -> int | None:
     """A field's whole number above 0, None where it is absent. Raises BadRequest."""
     value = body.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise BadRequest(f"`{name}` is {value!r}: give a whole number above 0")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise BadRequest(f"`{name}` is {value!r}: give a whole number above 0, {most} at most")
     return value
 
 
@@ -137,7 +144,7 @@ def count(value: Any, absent: int | None = None) -> int | None:
     """A reported number of tokens; what was left out is `absent`, what makes no sense is unknown."""
     if value is None:
         return absent
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
