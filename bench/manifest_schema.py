@@ -32,7 +32,7 @@ from bench import wording, yamlfile
 from bench.condition import BUZZ_AGENT_EXTRAS, Limits
 from bench.errors import Problem
 from bench.nearest import did_you_mean
-from bench.prices import HIGHEST_USD_PER_MILLION, USD_MICROS, Price, Tier, rate_usd_micros
+from bench.prices import HIGHEST_USD_PER_MILLION, MOST_ANSWER_TOKENS, USD_MICROS, Price, Tier, rate_usd_micros
 
 CACHE_WRITE_RATIO = Decimal("1.25")
 """A cache write's price over the input's where a manifest gives none: Anthropic's for five minutes. Providers
@@ -90,6 +90,7 @@ type Name = Annotated[str, AfterValidator(_name), Field(max_length=LONGEST_NAME)
 type Rate = Annotated[int, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
 type Usd = Annotated[int, PlainValidator(_usd), WithJsonSchema(USD_SCHEMA)]
 type Count = Annotated[int, Field(ge=1, le=10**12)]
+type Answer = Annotated[int, Field(ge=1, le=MOST_ANSWER_TOKENS)]
 type Seconds = Annotated[int, Field(ge=1, le=LONGEST_S)]
 type Cores = Annotated[int, Field(ge=1, le=10_000)]
 type Megabytes = Annotated[int, Field(ge=1, le=10**9)]
@@ -122,7 +123,7 @@ class Pinned(Strict):
 class Generation(Strict):
     """How a member's model is asked."""
 
-    max_output_tokens: Count | None = Field(
+    max_output_tokens: Answer | None = Field(
         None, description="The most tokens of one answer, thinking among them. By default the harness's own."
     )
     context_window_tokens: Count | None = Field(
@@ -278,7 +279,7 @@ class PriceRow(RateRow):
     """A model's price. `cache_read_rate` is hashed but not used: the gateway measures cache reads."""
 
     tiers: list[TierRow] = Field([], description="Rows for long prompts, rising in `above_tokens`.")
-    max_output_tokens: Count | None = Field(
+    max_output_tokens: Answer | None = Field(
         None,
         description="The most that the model can answer with, by its provider. Reserved under a budget for a call that "
         "sets no bound of its own, as OpenAI's clients may; without it such a call is refused.",

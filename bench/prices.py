@@ -29,6 +29,9 @@ USD_MICROS = 1_000_000
 HIGHEST_USD_PER_MILLION = Decimal(1000)
 """A higher price is a mistaken unit, not a price ("Public cases", case 22)."""
 
+MOST_ANSWER_TOKENS = 10**9
+"""More than any model gives in one answer."""
+
 LOWEST_USD_PER_MILLION = Decimal("0.0001")
 """A price between this and nothing is one per token, put where one per million belongs."""
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from bench.endpoints import Dialect
-from bench.prices import Price, Tokens
+from bench.prices import MOST_ANSWER_TOKENS, Price, Tokens
 
 TOOL_PREAMBLE_TOKENS = 1_000
 """What a provider may add to a prompt that offers tools: 804 tokens at most in Anthropic's documentation."""
 
 
-MOST_ANSWER_TOKENS, MOST_CHOICES = 10**9, 10_000
-"""More than any model gives or a provider takes. What is reserved stays a number that every reader of a receipt has."""
+MOST_CHOICES = 10_000
+"""More than any provider takes. What is reserved stays a number that every reader of a receipt can hold."""
 
 MOST_TOKENS = 10**12
 """A report of more is none of a call."""

@@ -14,10 +14,11 @@ from aiohttp import web
 
 from bench.condition import Limits
 from bench.gateway.client import Lease
+from bench.gateway.ledger import usd
 from bench.gateway.protocol import Recording
 from bench.prices import bound_usd_micros
 from tests.gateway import streams
-from tests.gateway.conftest import CONTEXT, PRICES, Gateway, Job, registration
+from tests.gateway.conftest import CONTEXT, PRICES, Gateway, Job, registration, start_gateway
 from tests.gateway.test_service import SCRIPT
 from tests.gateway.upstream import Upstream
 
@@ -296,3 +297,40 @@ async def test_a_request_that_breaks_what_answers_it_is_booked_and_its_room_is_f
     told = [(r["outcome"], r["reason"]) for r in job.receipts]
     assert told == [("unknown", "a fault of the gateway: TypeError"), ("ok", None)]
     assert job.receipts[0]["charged_tokens"] > 50
+
+
+async def test_after_a_kill_amid_many_calls_the_account_goes_on_to_the_micro_dollar(
+    short_home: Path, upstream: Upstream, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """Half of the calls have ended, half are under way when the gateway is killed; the job goes on with another."""
+    upstream.usage_of = small
+    receipts = tmp_path / "receipts"
+    gateway = start_gateway(short_home)
+    async with await Lease.open(gateway.control) as lease:
+        await lease.register(registration("killed", receipts, upstream))
+        job = Job(lease, http, receipts, "killed")
+        ended = [await job.call(await job.issue(f"w-{number}"), BODY) for number in range(8)]
+        assert {reply.status for reply in ended} == {200}
+        upstream.gate.clear()
+        for _ in range(8):
+            await upstream.arrived.acquire()
+        cut = [asyncio.create_task(job.call(job.tokens[f"w-{number}"], BODY)) for number in range(8)]
+        for _ in cut:
+            await upstream.arrived.acquire()
+        gateway.process.kill()
+        await asyncio.to_thread(gateway.process.wait)
+        await asyncio.gather(*cut, return_exceptions=True)
+    upstream.gate.set()
+    spent = 8 * COST + 8 * BOUND
+    assert sum(receipt["charged_usd_micros"] for receipt in job.receipts) == spent
+    for short, statuses in ((1, [402]), (0, [200, 402])):
+        gateway = start_gateway(short_home)
+        async with await Lease.open(gateway.control) as lease:
+            await lease.register(registration("killed", receipts, upstream, Limits(usd_micros=spent + BOUND - short)))
+            job = Job(lease, http, receipts, "killed")
+            replies = [await job.call(await job.issue("w-0"), BODY) for _ in statuses]
+        gateway.stop()
+        assert [reply.status for reply in replies] == statuses
+    assert sum(receipt["charged_usd_micros"] for receipt in job.receipts) == spent + COST
+    message = replies[-1].json["error"]["message"]
+    assert f"{usd(spent + COST)} spent, 0.00 USD reserved" in message
