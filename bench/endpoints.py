@@ -28,6 +28,9 @@ BASE_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.op
 BASE_URL_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_COMPAT_BASE_URL"}
 """How the reference's files say it, under `env` (BUZZ.md section 5)."""
 
+CALLS = ("/chat/completions", "/responses", "/messages")
+"""What is added to a base URL, and is in what people copy from a provider's documentation."""
+
 SCRIPTED = "scripted"
 """The endpoint that every rehearsal has; no file names it."""
 
@@ -38,7 +41,8 @@ FIELDS = {
     "base_url": Described(
         "an http or https address",
         " or ".join(BASE_URLS.values()),
-        "Where it is, in the form that the provider's own clients take: with `/v1` for OpenAI, without for Anthropic.",
+        "Where it is, in the form that the provider's own clients take: with `/v1` for OpenAI, without for Anthropic. "
+        "What follows it in a call's address (`/chat/completions`) is no part of it.",
     ),
     "api_key_env": Described(
         "a variable's name", "", "Which variable of your environment holds the key. Without it no key is sent."
@@ -143,6 +147,8 @@ def _url_fault(url: Any) -> str | None:
         return f"{wording.shown(url)} is no http or https address"
     if parts.username or parts.password:
         return "holds a user or a password; keys are given by api_key_env alone"
+    if call := next((call for call in CALLS if parts.path.rstrip("/").endswith(call)), None):
+        return f"{wording.shown(url)} is where one kind of call goes; give what comes before {call}"
     return None
 
 

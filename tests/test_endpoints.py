@@ -99,6 +99,10 @@ def test_the_scripted_endpoint_answers_only_in_a_rehearsal() -> None:
         ({"a": {"provider": "openai", "base_url": "localhost:1"}}, "a.base_url: 'localhost:1' is no http or https"),
         ({"a": {"provider": "openai", "base_url": "http://h:x"}}, "a.base_url: 'http://h:x' is no http or https"),
         ({"a": {"provider": "openai", "base_url": 1}}, "a.base_url: 1 is no http or https address"),
+        (
+            {"a": {"provider": "openai", "base_url": "http://h/v1/chat/completions/"}},
+            "a.base_url: 'http://h/v1/chat/completions/' is where one kind of call goes; give what comes before /chat",
+        ),
         ({"a": {"provider": "openai", "base_url": "http://u:p@h"}}, "a.base_url: holds a user or a password"),
         ({"a": {"provider": "openai", "env": {"X": "y"}}}, "a.env.X: has no effect here; give base_url"),
         ({"a": {"provider": "openai", "env": ["X"]}}, "a.env: is not an object of variables"),
