@@ -189,7 +189,10 @@ class _Walk:
                 what = f"{dotted(field)}: given twice, first on line {seen[key]}"
                 self.problems.append(Problem(f"{self.shown}:{line}", what))
             seen[key] = self.lines[field] = line
+            told = len(self.problems)
             yield self.node(key_node, field)
+            if not isinstance(key_node, yaml.ScalarNode):
+                del self.problems[told:]  # That such a thing is no key is said when values are made.
             yield self.node(value_node, field)
 
     def _scalar(self, node: yaml.ScalarNode, at: Field) -> None:
