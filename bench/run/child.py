@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from bench import harborcommand
+from bench import garbage, harborcommand
 from bench.errors import BuzzbenchError
 from bench.run.claim import HARD_EXIT_S
 from bench.trial.stops import EXIT_CODES, Kind, Stop
@@ -135,16 +135,34 @@ def _message(error: BaseException, job_dir: Path) -> str:
 
 
 async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
+    with garbage.loading():
+        job, selection = await _created(order)
+    from bench.docker.starts import Starts
+    from bench.run.retried import Retries
+    from bench.trial import session
+
+    try:
+        _check(job, trials=order["trials"], kept=order["kept"])
+        job_dir = _directory(order)
+        emit("created", trials=len(job) - order["kept"], selection=selection)
+        archive = Path(os.environ["BUZZBENCH_RUN_DIR"]).parent.parent / "archive" / job_dir.name
+        retries = Retries(job.config.retry, archive)
+        _hook(job, job_dir, emit, admission, retries, Starts(order["starts"]) if order["starts"] else None)
+        await job.run()
+    finally:
+        await session.close()
+
+
+async def _created(order: dict[str, Any]) -> tuple[Job, list[str]]:
+    """Harbor's job, with all that it needs loaded, and what is said of the tasks that globs have chosen."""
     from harbor.environments.factory import EnvironmentFactory
     from harbor.job import Job
     from harbor.models.job.config import JobConfig
 
     from bench.docker import marks
-    from bench.docker.starts import Starts
     from bench.nostr import buzzkit
     from bench.run import selected
-    from bench.run.retried import Retries
-    from bench.trial import session, terms
+    from bench.trial import terms
 
     buzzkit()  # or the first trial would wait for it in the middle of its work
     terms.provide_keys(order["provider_keys"])
@@ -156,17 +174,7 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
         type=environment.type, import_path=environment.import_path, kwargs=environment.kwargs
     )
     selection = await selected.check(config)
-    job = await Job.create(config)
-    try:
-        _check(job, trials=order["trials"], kept=order["kept"])
-        job_dir = Path(config.jobs_dir) / config.job_name
-        emit("created", trials=len(job) - order["kept"], selection=selection)
-        archive = Path(os.environ["BUZZBENCH_RUN_DIR"]).parent.parent / "archive" / config.job_name
-        retries = Retries(config.retry, archive)
-        _hook(job, job_dir, emit, admission, retries, Starts(order["starts"]) if order["starts"] else None)
-        await job.run()
-    finally:
-        await session.close()
+    return await Job.create(config), selection
 
 
 def _check(job: Job, *, trials: int | None, kept: int) -> None:
