@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import yamlfile
-from bench.errors import InvalidInput, Problem
+from bench.errors import InvalidInput, Problem, raise_problems
 from bench.faults import Faults
 from bench.nearest import did_you_mean
 from bench.textfile import TOO_DEEP
@@ -119,14 +119,12 @@ def read(options: Options, faults: Faults) -> Extras:
     """The extras of these options; what is wrong with them is added to `faults`."""
     file = options.harbor_config
     config = faults.catch(lambda: _config(file)) if file else None
-    if config is not None:
-        faults += config.problems
     return Extras(
         agent_kwargs=_pairs("--agent-kwarg", options.agent_kwarg, faults),
         environment_kwargs=_pairs("--environment-kwarg", options.environment_kwarg, faults),
         max_retries=faults.number("--max-retries", options.max_retries, least=0, most=MOST_RETRIES) or 0,
         config_file=file.absolute() if file else None,
-        config=config.data if config and not config.problems else {},
+        config=config or {},
     )
 
 
@@ -196,23 +194,17 @@ def _pairs(option: str, given: Sequence[str], faults: Faults) -> dict[str, Any]:
     return pairs
 
 
-@dataclass(frozen=True)
-class _Config:
-    data: Mapping[str, Any]
-    problems: tuple[Problem, ...]
-
-
-def _config(path: Path) -> _Config:
-    """A file with part of Harbor's job configuration. Raises InvalidInput where it can't be read."""
+def _config(path: Path) -> Mapping[str, Any]:
+    """What a file has of Harbor's job configuration. Raises InvalidInput where it can't be read, or given so."""
     kind = path.suffix.lower()
     if path.is_file() and kind not in {".yaml", ".yml", ".json"}:
         raise InvalidInput.of(f"--harbor-config {path}", "Harbor reads .yaml, .yml and .json files")
     parser = yamlfile.parse_json if kind == ".json" else yamlfile.parse
     document = yamlfile.read(path, what="Harbor configuration", parser=parser)
-    problems = [*_fields(document, "", document.data)]
-    if not problems:
-        problems = [*_values(document)]
-    return _Config(document.data, tuple(problems))
+    raise_problems(_fields(document, "", document.data))
+    raise_problems(_values(document))
+    data: Mapping[str, Any] = document.data
+    return data
 
 
 def _fields(document: yamlfile.Document, section: str, data: Mapping[str, Any]) -> Iterator[Problem]:
