@@ -20,9 +20,9 @@ from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from bench.condition import Limits
-    from bench.dataset import Task
     from bench.endpoints import Dialect, Endpoint
-    from bench.options import Options
+    from bench.planning.dataset import Task
+    from bench.planning.options import Options
 
 MODELLESS = ("oracle", "nop")
 """Agents that ask no model: a task's own solution, and one that does nothing."""
@@ -209,14 +209,14 @@ def bound_problems(condition: Condition, endpoints: Mapping[str, Endpoint], of_j
 
 
 def _is_bounded(options: Mapping[str, Any], way: tuple[str, ...]) -> bool:
-    from bench.outcome import dig
+    from bench.scoring.outcome import dig
 
     return bool(way) and dig(options, *way) is not None
 
 
 def _bound_in(options: Mapping[str, Any], way: tuple[str, ...]) -> int | None:
     """The bound that the options set; what is no such number is Harbor's to refuse."""
-    from bench.outcome import dig
+    from bench.scoring.outcome import dig
 
     tokens = dig(options, *way) if way else None
     return tokens if type(tokens) is int and tokens > 0 else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from bench.endpoints import Endpoint
     from bench.faults import Faults
-    from bench.options import Options
+    from bench.planning.options import Options
 
 MOST = 999_999_999_999
 """Of micro-dollars, tokens or calls."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import InvalidInput
-from bench.jsonfile import object_in
 from bench.nearest import nearest
+from bench.reading.jsonfile import object_in
 from bench.records import EVIDENCE, JobRecord, TrialRecord, read_job
 from bench.report import directories_of
 

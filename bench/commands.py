@@ -13,7 +13,7 @@ from bench import settings as settings_module
 from bench.errors import MachineLacks, Problem, raise_problems
 
 if TYPE_CHECKING:
-    from bench.validate_run import Tries
+    from bench.validate.run import Tries
 
 STACKS = ("embedded", "compose")
 
@@ -112,7 +112,7 @@ def plan_validate(name: str, *, run: bool, **_: Any) -> Mapping[str, Any] | None
 
 def validate(*, run: bool, json: bool, **arguments: Any) -> None:
     if run:
-        from bench import validate_run
+        from bench.validate import run as validate_run
 
         code = validate_run.run(_tries(**arguments), as_json=json)
     else:
@@ -130,7 +130,7 @@ def _dataset(*, path: str, manifest: str, **_: Any) -> tuple[Path, Path | None]:
 
 @cache
 def _tries(*, environment: str, n_concurrent: int, **arguments: Any) -> Tries:
-    from bench import validate_run
+    from bench.validate import run as validate_run
 
     path, manifest = _dataset(**arguments)
     return validate_run.plan(
@@ -143,8 +143,9 @@ def _tries(*, environment: str, n_concurrent: int, **arguments: Any) -> Tries:
 
 
 def check_doctor(*, path: str, manifest: str, endpoint_config: str, **_: Any) -> None:
-    from bench import dataset, textfile
     from bench.faults import Faults
+    from bench.planning import dataset
+    from bench.reading import textfile
 
     faults = Faults()
     if path:
@@ -158,7 +159,7 @@ def check_doctor(*, path: str, manifest: str, endpoint_config: str, **_: Any) ->
 def doctor(*, manifest: str, endpoint_config: str, path: str, n_concurrent: int, strict: bool, json: bool) -> None:
     from bench.doctor.check import Context
     from bench.doctor.run import doctor as run
-    from bench.plan import DEFAULT_ENDPOINTS, DEFAULT_MANIFEST
+    from bench.planning.plan import DEFAULT_ENDPOINTS, DEFAULT_MANIFEST
 
     root = settings_module.ROOT
     context = Context(

@@ -10,7 +10,7 @@ from bench.stack import kinds, paths
 
 def down(settings: Settings) -> bool:
     """Stop every service and say so in one line. Whether anything ran. Raises BuzzbenchError while a job runs."""
-    from bench.docker import leftovers
+    from bench.run import leftovers
 
     ran = kinds.down(settings)
     leftovers.clear(settings.state_dir)

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
-from bench import faults, wording, yamlfile
+from bench import faults
 from bench.errors import Problem, raise_problems
 from bench.nearest import did_you_mean
-from bench.wording import Described
-from bench.yamlfile import Document
+from bench.reading import wording, yamlfile
+from bench.reading.wording import Described
+from bench.reading.yamlfile import Document
 
 type Dialect = Literal["anthropic", "openai"]
 type Provider = Literal["anthropic", "openai", "scripted", "replay"]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from bench import wording
 from bench.harness.toolspecs import Tool
+from bench.reading import wording
 from bench.settings import ENVIRONMENT, ROOT, Settings
 
 BLOCK = re.compile(r"(<!-- fields: ([\w.]+):(\w+) -->\n)(?:\|.*\n)*")
@@ -47,7 +47,7 @@ def table(subject: Any) -> str:
 
 def manifest_schema() -> str:
     """The JSON schema of a manifest, for editors. It has the short names of prices only, and no empty fields."""
-    from bench.manifest_schema import Manifest
+    from bench.manifest.schema import Manifest
 
     schema = _without_noise(Manifest.model_json_schema())
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

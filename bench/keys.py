@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import jsonfile
 from bench.errors import InvalidInput, Problem, raise_problems
 from bench.files import locked, make_private_directory, write_private
 from bench.nostr import Key
+from bench.reading import jsonfile
 
 KEY_FIELDS = {"owner": "owner_secret_key", "user": "user_secret_key", "relay": "relay_private_key"}
 SECRET_FIELDS: Mapping[str, Callable[[], str]] = {

@@ -16,9 +16,9 @@ from typing import Any
 
 from bench.costs import TOKEN_CLASSES, calls_of, tokens_of, usd, went_out
 from bench.errors import InvalidInput, MachineLacks
+from bench.manifest.pricesheet import PriceSheet, load
 from bench.nearest import did_you_mean
 from bench.prices import cost_usd_micros
-from bench.pricesheet import PriceSheet, load
 from bench.records import RECEIPTS
 from bench.settings import Settings
 

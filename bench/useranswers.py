@@ -16,8 +16,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bench import yamlfile
 from bench.errors import InvalidInput
+from bench.reading import yamlfile
 
 FILE = "user.yaml"
 

@@ -14,7 +14,7 @@ import pytest
 from bench.errors import BuzzbenchError
 from bench.settings import ROOT
 from tests.pipeline import new_installation
-from tests.planning import SCRIPT, Project, project
+from tests.planning.kit import SCRIPT, Project, project
 
 
 @dataclass(frozen=True)

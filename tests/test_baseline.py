@@ -11,12 +11,12 @@ import pytest
 from bench import manifest
 from bench.baseline import HARBOR_AGENTS, MODELLESS, WAYS, option_problems
 from bench.condition import Soloist
-from bench.dryrun import render
 from bench.errors import InvalidInput
-from bench.harborjob import job_config
-from bench.planned import Plan
-from bench.planrecord import describe
-from tests.planning import Project, project
+from bench.planning.dryrun import render
+from bench.planning.harborjob import job_config
+from bench.planning.planned import Plan
+from bench.records.planrecord import describe
+from tests.planning.kit import Project, project
 
 
 @pytest.fixture

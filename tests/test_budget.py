@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bench import planrecord
 from bench.budget import agents_said, caps_said, of_team, said, too_small
 from bench.condition import Limits
-from bench.dryrun import render
 from bench.errors import InvalidInput
 from bench.manifest import load
-from tests.planning import NOW, project
+from bench.planning.dryrun import render
+from bench.records import planrecord
+from tests.planning.kit import NOW, project
 
 
 def team(tmp_path: Path, trial: dict[str, Any], *members: dict[str, Any]) -> Limits:

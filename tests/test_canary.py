@@ -16,11 +16,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from bench import jsonl, records
+from bench import records
 from bench.gateway.cassette import FILE_NAME as CASSETTE
 from bench.gateway.client import Lease
 from bench.gateway.protocol import Endpoint, Issue, Registration
 from bench.prices import Price
+from bench.reading import jsonl
 from bench.stack import address
 from tests.canary import KEYS, WANTED, Model, Ran, play, serving
 from tests.hidden import search

@@ -13,7 +13,7 @@ from bench.errors import InvalidInput
 from bench.nostr import Event
 from bench.trial import evidence
 from bench.trial.evidence import Part
-from tests.test_records import PLAN, add, result
+from tests.records.test_records import PLAN, add, result
 from tests.trial.test_evidence import CHANNEL, ORCH, RELAY, SUBJECT, USER, WORKER, say
 
 OTHER = "0c5a0e5e-0000-4000-8000-000000000002"

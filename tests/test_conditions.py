@@ -9,8 +9,8 @@ import pytest
 from bench.condition import Condition
 from bench.errors import InvalidInput
 from bench.manifest import load
-from bench.options import Options
-from bench.plan import make
+from bench.planning.options import Options
+from bench.planning.plan import make
 from bench.settings import ROOT
 
 MANIFESTS = ROOT / "manifests"

@@ -11,7 +11,7 @@ import pytest
 from bench.endpoints import Endpoint, for_team, load
 from bench.errors import InvalidInput
 from bench.settings import ROOT
-from tests.planning import project
+from tests.planning.kit import project
 
 FOLDER = ROOT / "manifests/endpoints"
 

@@ -13,11 +13,13 @@ import pytest
 import yaml
 from pydantic import BaseModel, Field
 
-from bench import endpoints, fieldtables, judgement, manifest, pricesheet, useranswers
+from bench import endpoints, fieldtables, manifest, useranswers
 from bench.errors import InvalidInput
 from bench.gateway.script import PLACEHOLDERS, Known, load_script
 from bench.harness.toolspecs import ALL, DONE
-from bench.plan import DEFAULT_ENDPOINTS
+from bench.manifest import pricesheet
+from bench.planning.plan import DEFAULT_ENDPOINTS
+from bench.scoring import judgement
 from bench.settings import ROOT, Settings
 
 MANIFESTS = ROOT / "manifests"

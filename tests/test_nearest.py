@@ -8,10 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from bench.gateway.script import Script
-from bench.manifest_schema import Manifest
+from bench.manifest.pricesheet import Sheet
+from bench.manifest.schema import Manifest
 from bench.nearest import similar_path
-from bench.pricesheet import Sheet
-from bench.wording import fields_beside
+from bench.reading.wording import fields_beside
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bench import jsonl, records
+from bench import records
 from bench.nostr import verified
+from bench.reading import jsonl
 from bench.stack import address
 from tests.pipeline import DATASET, Installation, contents, new_installation, remove, stop, wait_until
 

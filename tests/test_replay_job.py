@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from bench import jsonl, records
+from bench import records
 from bench.gateway import cassette
+from bench.reading import jsonl
 from tests.pipeline import DATASET, Installation, new_installation, remove
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

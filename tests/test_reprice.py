@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import pricesheet, reprice
+from bench import reprice
 from bench.errors import InvalidInput
+from bench.manifest import pricesheet
 from bench.records import RECEIPTS
 from bench.settings import Settings
 

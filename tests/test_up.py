@@ -21,9 +21,9 @@ import pytest
 
 from bench import down, keys, status, up
 from bench.errors import BuzzbenchError, InvalidInput, MachineLacks
+from bench.processes import ProcessId, identify, wait_until
 from bench.settings import ROOT, Settings
 from bench.stack import StackAddress, StackStatus, address, embedded, paths, pgprograms, probe
-from bench.stack.identity import ProcessId, identify, wait_until
 from bench.stack.jobs import hold
 from tests.ports import free_port
 

@@ -14,7 +14,7 @@ from bench import pack, upload
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.records import read_job
 from tests.pack import jobs
-from tests.planning import Project, project
+from tests.planning.kit import Project, project
 
 
 @pytest.fixture

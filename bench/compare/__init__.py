@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.compare.sides import Side, compared
 from bench.compare.text import lines, to_json
 from bench.errors import InvalidInput
-from bench.merge import measured, merged
 from bench.records import read_job
+from bench.records.merge import measured, merged
 from bench.report import directories_of
 
 FORM = "give two: --job A --job B, and with commas where a side has several: --job A1,A2 --job B1,B2"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from bench.baseline import MODELLESS
 from bench.budget import caps_said, said
 from bench.condition import Limits
-from bench.leaderboard import ATTEMPTS, PLAYED
-from bench.planrecord import JobPlanRecord
+from bench.planning.leaderboard import ATTEMPTS, PLAYED
+from bench.records.planrecord import JobPlanRecord
 
 CONDITION = "condition"
 UNDER_TEST = ("team", "models", "served by", "harness", "caps of its agents")

@@ -9,7 +9,7 @@ from typing import Any
 from bench.compare.paired import Interval, wilson
 from bench.compare.sides import Comparison, Difference, Figures, Side
 from bench.costs import TOKEN_CLASSES, Spend, usd
-from bench.tasktable import aligned
+from bench.report.tasktable import aligned
 
 NONE = "–"
 UNDECIDED = "no difference observable"

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.stack.identity import ProcessId, identify
+from bench.processes import ProcessId, identify
 
 STATE, PROCESS = "buzzbench.state", "buzzbench.process"
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"

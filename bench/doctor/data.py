@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from bench import dataset as datasets
-from bench import harbortask
 from bench.doctor.check import Check, Context, Found, of_problems
 from bench.faults import shown
+from bench.planning import dataset as datasets
+from bench.planning import harbortask
 
 
 def tasks(context: Context) -> Found:

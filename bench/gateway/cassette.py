@@ -22,10 +22,10 @@ from typing import Any
 
 import orjson
 
-from bench import textfile
 from bench.endpoints import Dialect
 from bench.errors import InvalidInput
-from bench.wording import shown
+from bench.reading import textfile
+from bench.reading.wording import shown
 
 SCHEMA = "buzzbench-cassette-1"
 FILE_NAME = "buzzbench-cassette.jsonl"

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
 
-from bench import textfile, yamlfile
 from bench.errors import InvalidInput, Problem, raise_problems
 from bench.faults import shown
 from bench.nearest import did_you_mean
-from bench.yamlfile import Document
+from bench.reading import textfile, yamlfile
+from bench.reading.yamlfile import Document
 
 PLACEHOLDERS = ("agent", "member", "index", "user", "event", "event: <text>", "sent")
 """What `{{…}}` may hold."""

@@ -15,10 +15,10 @@ from bench.errors import BuzzbenchError
 from bench.files import make_private_directory, write_private
 from bench.gui import appstate
 from bench.nostr import Key
+from bench.processes import ProcessId, identify
 from bench.settings import ROOT, Settings
 from bench.stack import paths
 from bench.stack.children import keep
-from bench.stack.identity import ProcessId, identify
 
 CLOSE_S = 10.0
 

@@ -17,11 +17,11 @@ from typing import Any
 from bench import __version__, harborcommand
 from bench.errors import BuzzbenchError, Interrupted, Problem, raise_problems
 from bench.faults import shown
-from bench.merge import merged
 from bench.pack import bundle, checks, contents, known, metadata, signing
 from bench.pack.metadata import Said as Said
 from bench.pack.scan import MOST_BYTES, Finding, Scanner, printable
 from bench.records import JobRecord, TrialRecord, read_job, trial_directories
+from bench.records.merge import merged
 from bench.report import directories_of
 from bench.settings import Settings
 from bench.upload import ANYWAY as UPLOAD_ANYWAY

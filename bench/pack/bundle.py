@@ -17,12 +17,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import textfile, verdicts
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.faults import shown
 from bench.pack import signing
 from bench.pack.scan import printable
+from bench.reading import textfile
 from bench.records import PLAN
+from bench.scoring import verdicts
 
 if TYPE_CHECKING:
     from nacl.signing import SigningKey

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import leaderboard
 from bench.errors import Problem
 from bench.faults import shown
-from bench.leaderboard import ATTEMPTS, LEAST_ATTEMPTS, Reason, Verdict
-from bench.merge import measured
+from bench.planning import leaderboard
+from bench.planning.leaderboard import ATTEMPTS, LEAST_ATTEMPTS, Reason, Verdict
 from bench.records import JOURNAL, JobRecord
-from bench.run.claim import is_claimed
+from bench.records.claim import is_claimed
+from bench.records.merge import measured
 
 NEEDED = ("config.json", "lock.json", "result.json")
 """Of each job and trial, by Harbor's upload and by the board."""

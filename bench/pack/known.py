@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench import endpoints, jsonfile, planrecord
+from bench import endpoints
 from bench.errors import InvalidInput
 from bench.keys import KEY_FIELDS, SECRET_FIELDS, load, state_path
 from bench.pack import signing
-from bench.records import EVIDENCE
+from bench.reading import jsonfile
+from bench.records import EVIDENCE, planrecord
 from bench.secretforms import is_weak
 from bench.settings import ROOT, Settings
 

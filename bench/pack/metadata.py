@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from bench.endpoints import BASE_URLS
 from bench.errors import Problem
-from bench.planrecord import JobPlanRecord
+from bench.records.planrecord import JobPlanRecord
 
 MAKERS = {"anthropic": "Anthropic", "openai": "OpenAI"}
 """Whose models a provider's own API serves."""

@@ -10,10 +10,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import jsonl, planrecord, records, resume
-from bench.outcome import classify, facts_from
+from bench import records
 from bench.perf import Figure
 from bench.perf.pipeline import TASK, installation
+from bench.reading import jsonl
+from bench.records import planrecord
+from bench.run import resume
+from bench.scoring.outcome import classify, facts_from
 
 TRIALS = 1000
 RUNS = 5

@@ -16,10 +16,10 @@ from bench.faults import Faults, shown
 from bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from bench.options import Options
-    from bench.plan_jobs import JobPlan
-    from bench.planned import Plan
-    from bench.resume import Resume
+    from bench.planning.jobs import JobPlan
+    from bench.planning.options import Options
+    from bench.planning.planned import Plan
+    from bench.run.resume import Resume
     from bench.settings import Settings
 
 WITH_RESUME = frozenset(
@@ -40,7 +40,7 @@ def planned(**arguments: Any) -> Plan:
 
     Raises InvalidInput and MachineLacks, also for a job that is there already and can't go on with these options.
     """
-    from bench.plan import make
+    from bench.planning.plan import make
 
     key = tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in sorted(arguments.items()))
     if key not in _planned:
@@ -71,8 +71,8 @@ def _look(plan: Plan, job: JobPlan, settings: Settings) -> None:
     _existing[job.directory] = None
     if os.path.lexists(job.directory):
         # Reading a job back needs much that a new one doesn't.
+        from bench.records.claim import refuse_claimed
         from bench.run import left
-        from bench.run.claim import refuse_claimed
         from bench.run.existing import resume_of
 
         if job.directory.is_dir():
@@ -82,9 +82,9 @@ def _look(plan: Plan, job: JobPlan, settings: Settings) -> None:
 
 
 def _asked(given: Mapping[str, Any], settings: Settings) -> Options:
-    from bench.options import Options
     from bench.places import door_dir, programs_directory
-    from bench.replay import cassette_of
+    from bench.planning.options import Options
+    from bench.planning.replay import cassette_of
 
     renamed = {"include_task": "include", "exclude_task": "exclude"}
     fields = {renamed.get(name, name): _converted(name, value) for name, value in given.items()}
@@ -107,8 +107,8 @@ def _converted(name: str, value: Any) -> Any:
 
 def _read_back(given: Mapping[str, Any], settings: Settings) -> Options:
     """The options of the job that `--resume` names. Raises InvalidInput where there is none, or it says too little."""
-    from bench import planrecord
-    from bench.options import Options
+    from bench.planning.options import Options
+    from bench.records import planrecord
 
     raise_problems(
         Problem(f"--{name.replace('_', '-')}", "a resumed job goes on with its own input", "leave it out")
@@ -128,7 +128,7 @@ def _read_back(given: Mapping[str, Any], settings: Settings) -> Options:
 
 
 def _job_directory(name: str, jobs_dir: Path) -> Path:
-    from bench import planrecord
+    from bench.records import planrecord
 
     for directory in (jobs_dir / name, Path(name)):
         if (directory / planrecord.FILE_NAME).exists():

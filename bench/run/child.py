@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from bench import garbage, harborcommand
 from bench.errors import BuzzbenchError
-from bench.run.claim import HARD_EXIT_S
+from bench.records.claim import HARD_EXIT_S
 from bench.trial.stops import EXIT_CODES, Kind, Stop
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from bench.errors import BuzzbenchError, InvalidInput
 from bench.run.asked import goes_on, is_done
 
 if TYPE_CHECKING:
-    from bench.options import Options
-    from bench.planned import Plan
+    from bench.planning.options import Options
+    from bench.planning.planned import Plan
     from bench.records import JobRecord
     from bench.settings import Settings
     from bench.stack import StackAddress
@@ -36,7 +36,7 @@ def stage_arguments(stage: str, plan: Plan, *, fresh: bool, dry_run: bool) -> Ma
 def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
     """Run the plan's jobs; the exit code. The stack is up and its schema applied by the stages before."""
     if dry_run:
-        from bench.dryrun import render
+        from bench.planning.dryrun import render
 
         print(render(plan, _how_it_goes_on(plan)))
         return 0
@@ -62,9 +62,9 @@ def run(plan: Plan) -> tuple[list[JobRecord], BuzzbenchError | None]:
     The first job that fails to run stops the rest. Raises BuzzbenchError where there is no stack.
     """
     from bench import report
-    from bench.estimate import summary
-    from bench.harborjob import verdict
     from bench.keys import load
+    from bench.planning.estimate import summary
+    from bench.planning.harborjob import verdict
     from bench.run import left
     from bench.run.names import reserved
     from bench.run.parent import run_job
@@ -126,9 +126,9 @@ def _how_it_goes_on(plan: Plan) -> list[str]:
     going_on = [(job, resume) for job in plan.jobs if (resume := goes_on(job))]
     if not going_on:
         return []
-    from bench import archive
     from bench.faults import shown
-    from bench.resume import lines
+    from bench.run import archive
+    from bench.run.resume import lines
 
     state_dir = settings_module.load().state_dir
     said = []

@@ -12,17 +12,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import budget, jsonfile, planrecord, records, resume
+from bench import budget, records
 from bench.condition import Limits
 from bench.errors import InvalidInput, Problem
 from bench.faults import shown
-from bench.planrecord import MERGE_INSTEAD
+from bench.reading import jsonfile
+from bench.records import planrecord
+from bench.records.planrecord import MERGE_INSTEAD
+from bench.run import resume
 
 if TYPE_CHECKING:
-    from bench.plan_jobs import JobPlan
-    from bench.planned import Plan
+    from bench.planning.jobs import JobPlan
+    from bench.planning.planned import Plan
     from bench.records import JobRecord
-    from bench.resume import Resume
+    from bench.run.resume import Resume
 
 SAME_INPUT = "a job goes on with the same input, but for -n: give that, or another --job-name"
 

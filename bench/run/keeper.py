@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bench.trial.handles import Handle
 
 if TYPE_CHECKING:
-    from bench.handles import HandleStore
+    from bench.run.handles import HandleStore
 
 
 class Keeper:
@@ -20,7 +20,7 @@ class Keeper:
 
     def open(self) -> None:
         """Connect. Raises BuzzbenchError where PostgreSQL doesn't answer: then no trial should begin."""
-        from bench.handles import HandleStore
+        from bench.run.handles import HandleStore
 
         self._store = HandleStore(self._dsn, self._job)
 

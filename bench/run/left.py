@@ -17,10 +17,10 @@ from bench import records
 from bench.costs import usd
 from bench.faults import shown
 from bench.files import write_private
-from bench.run.claim import HARD_EXIT_S, is_claimed
+from bench.processes import ProcessId, identify, wait_until
+from bench.records.claim import HARD_EXIT_S, is_claimed
 from bench.settings import Settings
 from bench.stack import jobs
-from bench.stack.identity import ProcessId, identify, wait_until
 from bench.trial import journal
 
 FILE_NAME = "run.json"
@@ -32,7 +32,7 @@ SLACK_S = 5.0
 class Run:
     """A run that has begun. `directory` is the job's; it may be `over`, and `booked`: in PostgreSQL, too.
 
-    `pid` and `started` are of its process (bench.stack.identity.ProcessId), the Harbor child's parent.
+    `pid` and `started` are of its process (bench.processes.ProcessId), the Harbor child's parent.
     """
 
     job: str
@@ -125,7 +125,7 @@ def book(settings: Settings, dsn: str) -> list[Left]:
 
     Returns those with attempts that were cut off, booked now or before. Raises psycopg.Error; the next one tries again.
     """
-    from bench.projection import project
+    from bench.run.projection import project
     from bench.trial.provisioner import FILE_NAME as SECRETS
 
     cut_off = []

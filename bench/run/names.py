@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bench.errors import BuzzbenchError
 
 if TYPE_CHECKING:
-    from bench.planned import Plan
+    from bench.planning.planned import Plan
 
 
 def reserved(plan: Plan) -> Plan:
@@ -15,7 +15,7 @@ def reserved(plan: Plan) -> Plan:
 
     A name that a person gave stays: whether that job can begin or go on is found when it is claimed.
     """
-    from bench.plan import make
+    from bench.planning.plan import make
 
     while True:
         made = []

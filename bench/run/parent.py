@@ -14,19 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from bench import archive, records
-from bench.docker import engine, leftovers, starts
+from bench import records
+from bench.docker import engine, starts
 from bench.errors import BuzzbenchError, Interrupted, InvalidInput, JobEnded
 from bench.faults import shown
 from bench.files import write_atomically
-from bench.planrecord import describe, renew
 from bench.records import JOURNAL, PLAN, RECEIPTS
-from bench.resume import lines
-from bench.run import left
-from bench.run.claim import claimed
+from bench.records.claim import claimed
+from bench.records.planrecord import describe, renew
+from bench.run import archive, left, leftovers
 from bench.run.existing import resume_of
 from bench.run.keeper import Keeper
 from bench.run.progress import Progress
+from bench.run.resume import lines
 from bench.settings import ROOT
 from bench.stack import jobs
 from bench.trial import journal
@@ -34,9 +34,9 @@ from bench.trial.journal import JobResumed
 
 if TYPE_CHECKING:
     from bench.keys import State
-    from bench.plan_jobs import JobPlan
-    from bench.planned import Plan
-    from bench.resume import Resume
+    from bench.planning.jobs import JobPlan
+    from bench.planning.planned import Plan
+    from bench.run.resume import Resume
     from bench.settings import Settings
     from bench.stack import StackAddress
 
@@ -80,7 +80,7 @@ def run_job(plan: Plan, job: JobPlan, settings: Settings, state: State) -> None:
 
 def _begin(plan: Plan, job: JobPlan, settings: Settings, state: State, stack: StackAddress) -> dict[str, Any]:
     """Write down what begins or goes on; the child's order. Raises InvalidInput, BuzzbenchError, OSError."""
-    from bench.harborjob import job_config
+    from bench.planning.harborjob import job_config
     from bench.trial.provisioner import write_provisioner
 
     run_dir = settings.state_dir / "run" / job.name

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from bench import jsonl, planrecord, records
+from bench import records
 from bench.condition import Limits
-from bench.jsonfile import object_in
-from bench.planrecord import JobPlanRecord
-from bench.records import JOURNAL, NOT_BEGUN, RECEIPTS, UNFINISHED, JobRecord
+from bench.reading import jsonl
+from bench.reading.jsonfile import object_in
+from bench.records import JOURNAL, NOT_BEGUN, RECEIPTS, UNFINISHED, JobRecord, planrecord
+from bench.records.planrecord import JobPlanRecord
+from bench.scoring.stepoutcomes import step_parts, told
 from bench.spend.tally import UNNAMED, Tally, Used
-from bench.stepoutcomes import step_parts, told
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, AttemptStarted, Journal, TrialEnded
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bench import jsonl
 from bench.costs import TOKEN_CLASSES, Spend, call_of, number, went_out
+from bench.reading import jsonl
 
 NAMES = ("trial", "agent", "member", "model", "step")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from bench import jsonfile
 from bench.errors import BuzzbenchError, InvalidInput, Problem, raise_problems
 from bench.faults import shown
+from bench.reading import jsonfile
 
 
 @dataclass(frozen=True)

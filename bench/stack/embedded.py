@@ -13,13 +13,13 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import jsonfile
 from bench.errors import BuzzbenchError, InvalidInput, Problem, raise_problems
 from bench.files import make_private_directory, write_private
 from bench.keys import State
+from bench.processes import POLL_S, age_s
+from bench.reading import jsonfile
 from bench.settings import Settings
 from bench.stack import ServiceStatus, StackAddress, StackStatus, address, forget_address, paths, ports, probe, services
-from bench.stack.identity import POLL_S, age_s
 from bench.stack.jobs import changing, refuse_while_running, running_jobs
 from bench.stack.postgres import Postgres
 from bench.stack.process import Ready, Starting

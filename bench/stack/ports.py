@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.stack.identity import HAS_PROC, command_line
+from bench.processes import HAS_PROC, command_line
 
 LISTENING = "0A"
 """TCP_LISTEN in /proc/net/tcp."""

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from bench.errors import BuzzbenchError, MachineLacks
 from bench.files import locked
+from bench.processes import HAS_PROC, ProcessId, command_line, identify, wait_until
 from bench.stack import pgprograms
 from bench.stack.children import keep, new_lines, size_bytes
-from bench.stack.identity import HAS_PROC, ProcessId, command_line, identify, wait_until
 from bench.stack.process import environment
 
 PORT = 5432

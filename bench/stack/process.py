@@ -20,9 +20,9 @@ from typing import Any
 
 from bench.errors import BuzzbenchError
 from bench.files import write_private
+from bench.processes import ProcessId, command_line, identify, wait_until
 from bench.settings import ROOT
 from bench.stack.children import keep, new_lines, size_bytes
-from bench.stack.identity import ProcessId, command_line, identify, wait_until
 
 READY_S = 60.0
 STOP_S = 5.0

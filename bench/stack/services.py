@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.keys import State
+from bench.processes import age_s
 from bench.settings import ENVIRONMENT, ROOT, Settings
 from bench.stack import ServiceStatus, paths, pgprograms, ports, probe
-from bench.stack.identity import age_s
 from bench.stack.postgres import Postgres
 from bench.stack.process import Ready, Service
 

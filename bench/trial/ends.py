@@ -16,7 +16,7 @@ from bench.harness.bounds import TeamEnded
 from bench.harness.buzz.failures import AgentsNotReady, EnvironmentGone, InstallFailed
 from bench.harness.models import GatewayUnreachable, ModelFailed
 from bench.harness.taskskills import SkillsMissing
-from bench.outcome import Fault
+from bench.scoring.outcome import Fault
 from bench.trial.environments import ContainerGone, EngineGone, EnvironmentUnusable
 from bench.trial.provision import ProvisioningFailed
 

@@ -16,7 +16,7 @@ from bench.docker import engine
 from bench.docker.marks import PROJECT, SERVICE, project_name
 from bench.errors import BuzzbenchError
 from bench.files import write_atomically
-from bench.outcome import Fault
+from bench.scoring.outcome import Fault
 
 if TYPE_CHECKING:
     from harbor.environments.base import BaseEnvironment

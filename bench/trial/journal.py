@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import jsonl
-from bench.outcome import Outcome
+from bench.reading import jsonl
+from bench.scoring.outcome import Outcome
 
 FILE_NAME = "buzzbench-journal.jsonl"
 
@@ -29,7 +29,7 @@ class AttemptStarted:
 
 @dataclass(frozen=True)
 class TrialEnded:
-    """How a trial ended, as `bench.outcome` decided it.
+    """How a trial ended, as `bench.scoring.outcome` decided it.
 
     `clock_jumped_s` is how far the wall clock jumped meanwhile (below 0: back), None where it didn't.
     """

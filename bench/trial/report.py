@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench.condition import trust_domain
-from bench.outcome import NEVER_PLAYED
+from bench.scoring.outcome import NEVER_PLAYED
 from bench.trial.ends import End
 from bench.trial.meter import Meter
 from bench.trial.provision import Cast

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from bench.outcome import Fault
+from bench.scoring.outcome import Fault
 from bench.trial.calls import Call
 from bench.trial.ends import End
 

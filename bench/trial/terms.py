@@ -70,7 +70,7 @@ class Terms:
         from bench import endpoints
 
         if self.replay is not None:
-            from bench import replay
+            from bench.planning import replay
 
             return replay.endpoints(condition.endpoints, self.replay)
         if self.endpoints is None and not self.rehearsal:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import tomlfile
 from bench.errors import BuzzbenchError, InvalidInput, MachineLacks
+from bench.reading import tomlfile
 
 REPOSITORY = "https://github.com/block/buzz.git"
 REVISION = "3e48f1b2365d326ee1c9582448d86a99b44ecd5d"

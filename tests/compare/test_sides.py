@@ -10,10 +10,10 @@ import pytest
 from bench.compare.paired import Interval
 from bench.compare.sides import Comparison, LeftOut, Side, compared
 from bench.costs import Spend
-from bench.merge import merged
-from bench.outcome import Outcome
 from bench.records import JobRecord, Replaced, TrialRecord
-from tests.records import FAILED, PASSED, UNSCORED, job, trial
+from bench.records.merge import merged
+from bench.scoring.outcome import Outcome
+from tests.records.kit import FAILED, PASSED, UNSCORED, job, trial
 
 
 def side(*trials: TrialRecord, name: str = "a", planned: tuple[str, ...] = (), attempts: int = 1) -> Side:

@@ -9,9 +9,9 @@ import pytest
 
 from bench.compare import terms
 from bench.condition import Limits
-from bench.leaderboard import Reason, Verdict
-from bench.planrecord import JobPlanRecord, Seat
-from tests.records import job
+from bench.planning.leaderboard import Reason, Verdict
+from bench.records.planrecord import JobPlanRecord, Seat
+from tests.records.kit import job
 
 LEAD = Seat("orch", "orch", "lead", Limits(), "sonnet", "cloud")
 WORKERS = tuple(Seat(f"worker-{n}", "worker", "implementer", Limits(), "haiku", "cloud") for n in (1, 2))

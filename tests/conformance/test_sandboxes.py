@@ -15,9 +15,9 @@ from harbor.environments.factory import _load_environment_class
 from harbor.models.environment_type import EnvironmentType
 from harbor.models.job.config import JobConfig
 
-from bench.harborjob import job_config, overlays
+from bench.planning.harborjob import job_config, overlays
 from bench.settings import ROOT
-from tests.planning import project
+from tests.planning.kit import project
 
 ELSEWHERE = ("modal", "daytona", "gke")
 

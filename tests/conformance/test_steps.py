@@ -1,4 +1,4 @@
-"""What we rely on in Harbor 0.26 of tasks in steps: its rules that `bench/tasksteps.py` says before a run."""
+"""What we rely on in Harbor 0.26 of tasks in steps: its rules that `bench/planning/tasksteps.py` says before a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from harbor.models.task.config import MultiStepRewardStrategy, StepConfig, TaskConfig
 from harbor.trial.multi_step import MultiStepTrial
 
-from bench import tasksteps
+from bench.planning import tasksteps
 
 
 def test_a_step_has_these_fields_and_no_others() -> None:

@@ -8,8 +8,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from bench import judge
 from bench.nostr import Event, Key, tag_value
+from bench.scoring import judge
 from bench.trial.evidence import Part, Person, Subject, build
 
 DATASET = Path(__file__).resolve().parents[2] / "buzz-dataset"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench import keys
+from bench.processes import start_time
 from bench.settings import ROOT
-from bench.stack.identity import start_time
 from bench.stack.project import PRODUCTION_FILE
 from tests.docker.installation import DockerInstallation
 from tests.gui import checkout

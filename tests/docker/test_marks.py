@@ -12,7 +12,7 @@ import pytest
 
 from bench.docker import marks
 from bench.docker.marks import Owner
-from bench.stack.identity import ProcessId, identify
+from bench.processes import ProcessId, identify
 
 
 def test_a_process_marks_what_it_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

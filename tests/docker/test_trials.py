@@ -19,10 +19,11 @@ from pathlib import Path
 import pytest
 
 from bench import records
-from bench.docker import leftovers, marks
+from bench.docker import marks
 from bench.docker.engine import inspect
+from bench.processes import ProcessId, identify
+from bench.run import leftovers
 from bench.settings import ROOT
-from bench.stack.identity import ProcessId, identify
 from tests.docker import images, tasks
 from tests.docker.cutoff import Door
 from tests.docker.images import docker

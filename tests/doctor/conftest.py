@@ -10,7 +10,7 @@ import pytest
 
 from bench.doctor.check import Context
 from bench.settings import ROOT, Settings
-from tests.planning import Project, project
+from tests.planning.kit import Project, project
 from tests.ports import free_port
 
 type Make = Callable[..., Context]

@@ -11,7 +11,7 @@ from bench import commands
 from bench.doctor import data
 from bench.errors import InvalidInput
 from tests.doctor.conftest import Make
-from tests.planning import Project
+from tests.planning.kit import Project
 
 
 def test_a_sound_dataset_is_counted_and_one_with_faults_points_to_all_of_them(make: Make, home: Project) -> None:

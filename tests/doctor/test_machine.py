@@ -16,7 +16,7 @@ import pytest
 from bench.doctor import machine
 from bench.doctor.machine import GB, room
 from tests.doctor.conftest import Make
-from tests.planning import Project
+from tests.planning.kit import Project
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from bench.doctor import models
 from bench.doctor.check import Context, run
 from bench.doctor.models import CHECKS
 from tests.doctor.conftest import Make
-from tests.planning import Project
+from tests.planning.kit import Project
 from tests.ports import free_port
 
 

@@ -17,7 +17,7 @@ from bench.doctor import stack
 from bench.stack import address
 from tests.doctor.conftest import Make
 from tests.pipeline import Installation, new_installation, remove
-from tests.planning import Project
+from tests.planning.kit import Project
 
 
 def test_keys_that_are_not_made_yet_are_no_fault_and_wide_ones_are(make: Make, home: Project) -> None:

@@ -12,11 +12,12 @@ import psycopg
 import pytest
 from aiohttp import web
 
-from bench import costs, projection, schema
+from bench import costs, schema
 from bench.condition import Limits
 from bench.gateway.client import Lease
 from bench.prices import bound_usd_micros
 from bench.records import RECEIPTS, read_job
+from bench.run import projection
 from bench.spend.sums import Books
 from bench.stack import StackAddress
 from tests.gateway.conftest import CONTEXT, PRICES, Gateway, Job, registration, start_gateway

@@ -16,9 +16,9 @@ import pytest
 
 from bench import keys
 from bench.gui import open_beside, opened
+from bench.processes import identify, start_time
 from bench.settings import Settings
 from bench.stack import address
-from bench.stack.identity import identify, start_time
 from tests.gui import checkout
 from tests.gui.checkout import Desk, Standins
 from tests.pipeline import new_installation, stop, wait_until

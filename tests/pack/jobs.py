@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.leaderboard import Verdict
 from bench.nostr import Key
+from bench.planning.leaderboard import Verdict
 from bench.settings import Settings
 from bench.trial import journal
 

@@ -22,10 +22,10 @@ import yaml
 from bench import pack, records
 from bench.errors import BuzzbenchError, Interrupted, InvalidInput
 from bench.keys import ensure
-from bench.leaderboard import Reason, Verdict
 from bench.nostr import Key
 from bench.pack import Said, Wish, bundle, contents, signing
-from bench.run.claim import claimed
+from bench.planning.leaderboard import Reason, Verdict
+from bench.records.claim import claimed
 from tests.pack import jobs
 from tests.pipeline import contents as bytes_of
 from tests.pipeline import new_installation, remove

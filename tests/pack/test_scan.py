@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 import pytest
 
-from bench import planrecord
 from bench.nostr import Key
 from bench.pack import known
 from bench.pack.scan import Finding, Scanner
+from bench.records import planrecord
 from bench.secretforms import is_weak
 from tests.pack import jobs
-from tests.planning import project
+from tests.planning.kit import project
 
 KEY = "canary+key/5f0c1d7e9b==4a"
 

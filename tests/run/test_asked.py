@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from bench import commands, planrecord
+from bench import commands
 from bench.errors import InvalidInput
-from bench.planned import Plan
+from bench.planning.planned import Plan
+from bench.records import planrecord
 from bench.run import asked
 from bench.settings import ROOT
 

@@ -18,10 +18,10 @@ JOB = Path("/jobs/lb-team")
 
 OF_OTHERS = {
     *(
-        "bench.dataset",
-        "bench.selection",
-        "bench.plan",
-        "bench.replay",
+        "bench.planning.dataset",
+        "bench.planning.selection",
+        "bench.planning.plan",
+        "bench.planning.replay",
         "bench.gateway.cassette",
         "psycopg",
         "statistics",

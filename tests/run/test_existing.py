@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from bench import planrecord
 from bench.errors import InvalidInput
-from bench.planned import Plan
-from bench.records import PLAN
-from bench.resume import Resume
-from bench.run.claim import is_claimed
+from bench.planning.planned import Plan
+from bench.records import PLAN, planrecord
+from bench.records.claim import is_claimed
 from bench.run.existing import resume_of
+from bench.run.resume import Resume
 from tests.pipeline import contents
-from tests.planning import Project, project
+from tests.planning.kit import Project, project
 
 RESULT = {
     "task_name": "buzz/alpha",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import projection, records, status
-from bench.outcome import Outcome
-from bench.run import left
-from bench.run.claim import claimed, is_claimed
+from bench import records, status
+from bench.records.claim import claimed, is_claimed
+from bench.run import left, projection
+from bench.scoring.outcome import Outcome
 from bench.settings import Settings
 from bench.stack import jobs
 from bench.trial import journal
@@ -49,7 +49,7 @@ def job(settings: Settings) -> Path:
 
 @pytest.fixture
 def projected(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The jobs that were brought into PostgreSQL; tests/test_projection.py has the real one."""
+    """The jobs that were brought into PostgreSQL; tests/run/test_projection.py has the real one."""
     found: list[Path] = []
     monkeypatch.setattr(projection, "project", lambda dsn, directory: found.append(directory))
     return found

@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import BuzzbenchError
 from bench.run.names import reserved
-from tests.planning import project
+from tests.planning.kit import project
 
 
 def test_two_runs_of_the_same_second_get_two_directories(tmp_path: Path) -> None:

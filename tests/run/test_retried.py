@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import jsonl, records
-from bench.extras import RETRIED
+from bench import records
+from bench.planning.extras import RETRIED
+from bench.reading import jsonl
 from bench.run.retried import Retries
 from bench.trial import journal
 from tests.pipeline import DATASET, Installation, new_installation, remove

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from bench.errors import BuzzbenchError, MachineLacks
+from bench.processes import ProcessId, identify, wait_until
 from bench.stack import pgprograms
-from bench.stack.identity import ProcessId, identify, wait_until
 from bench.stack.postgres import Postgres
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="a death signal and user namespaces are Linux's")

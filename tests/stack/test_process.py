@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BuzzbenchError
+from bench.processes import command_line, wait_until
 from bench.stack import process
-from bench.stack.identity import command_line, wait_until
 from bench.stack.process import Ready, Service, Starting
 
 

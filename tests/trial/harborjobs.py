@@ -12,8 +12,8 @@ from harbor.job import Job
 from harbor.models.job.config import JobConfig
 
 from bench import manifest, records
-from bench.planrecord import JobPlanRecord
 from bench.records import TrialRecord
+from bench.records.planrecord import JobPlanRecord
 from bench.settings import ROOT
 from tests.trial.services import Stack
 

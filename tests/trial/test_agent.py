@@ -13,7 +13,7 @@ from harbor.environments.base import HealthcheckError
 from harbor.utils.trajectory_validator import TrajectoryValidator
 
 from bench.channel import RelayClient
-from bench.outcome import classify, facts_from
+from bench.scoring.outcome import classify, facts_from
 from bench.trial.agent import TeamAgent
 from tests.trial.conftest import GOOD
 from tests.trial.services import appears

@@ -10,7 +10,7 @@ from bench.gateway.client import GatewayError
 from bench.gateway.protocol import Notice
 from bench.harness.bounds import TeamEnded
 from bench.harness.models import GatewayUnreachable, ModelFailed
-from bench.outcome import Fault
+from bench.scoring.outcome import Fault
 from bench.trial.ends import End, of_error, of_notice
 from bench.trial.provision import ProvisioningFailed
 

@@ -14,9 +14,9 @@ from harbor.job import Job
 from harbor.models.job.config import JobConfig
 
 from bench import manifest
-from bench.judge import JUDGE, host_checks
-from bench.outcome import classify, facts_from
 from bench.sandbox.environment import SandboxEnvironment
+from bench.scoring.judge import JUDGE, host_checks
+from bench.scoring.outcome import classify, facts_from
 from bench.settings import ROOT
 from bench.trial import environments
 from bench.trial.deadline import task_timeout_s

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.report import to_json
-from tests.records import job
+from tests.records.kit import job
 from tests.trial.harborjobs import HarborJobs
 from tests.trial.upstream import Upstream, serving, use
 

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.outcome import Outcome
+from bench.scoring.outcome import Outcome
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, AttemptStarted, JobResumed, JobStopped, TrialEnded
 

@@ -1,0 +1,331 @@
+"""What stands in a plan's way: keys, scripts, deadlines, environments, and what this machine lacks."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from bench.condition import RUNNABLE_HARNESSES, Condition
+from bench.endpoints import Endpoint
+from bench.errors import InvalidInput, Problem
+from bench.faults import shown
+from bench.nearest import did_you_mean
+from bench.planning.dataset import Task
+from bench.planning.leaderboard import PLAYED
+from bench.upload import ANYWAY as UPLOAD_ANYWAY
+from bench.upload import problem as upload_problem
+
+if TYPE_CHECKING:
+    from bench.planning.leaderboard import Verdict
+    from bench.planning.options import Options
+
+HARBOR_ENVIRONMENTS = (  # noqa: SIM905  (a list would be a line for each)
+    "docker sbx podman daytona e2b modal runloop langsmith ec2 gke ack openshift novita apple-container singularity "
+    "islo tensorlake cwsandbox use-computer cua-cloud blaxel opensandbox beam skypilot hf-sandbox hyperbrowser "
+    "vercel runta prime kata mosaic smol sail kernel snowflake boxd superserve aca-sandbox"
+).split()
+"""Harbor 0.26's `EnvironmentType`, which a contract test holds this to: importing it takes longer than a dry run."""
+
+ENVIRONMENTS = ("sandbox", *HARBOR_ENVIRONMENTS)
+
+CONNECT_S = 1.5
+"""For a connection to this machine itself."""
+
+LOCAL = "a local model with --manifest manifests/builtin-{}-local.yaml --endpoint-config manifests/endpoints/local.json"
+WAYS_ON = f"set it, or go on without a key: --rehearsal, or {LOCAL.format('lead-two-workers')}"
+BASELINES_WAY_ON = f"set it, or go on without a key: {LOCAL.format('solo')}"
+
+
+def environment_problems(environment: str) -> Iterator[Problem]:
+    """Whether there is such an environment."""
+    if environment not in ENVIRONMENTS:
+        known = did_you_mean(environment, ENVIRONMENTS) or f"it is one of {', '.join(ENVIRONMENTS)}"
+        yield Problem("--environment/-e", f"unknown environment {environment!r}", known)
+
+
+def deadline_problems(
+    tasks: Sequence[Task], condition: Condition, harbor_config: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Tasks in which nothing is left for work (DESIGN decision 7), Harbor's multipliers applied."""
+    from bench.trial.deadline import task_timeout_s, work_limit
+
+    for task in tasks if condition.agents or condition.soloist else ():
+        parts = {f"{task.name}, step {step.name}": step.agent_timeout_s for step in task.steps}
+        for where, own in (parts or {task.name: task.agent_timeout_s}).items():
+            timeout_s = task_timeout_s(harbor_config, {"agent": {"timeout_sec": own}})
+            try:
+                work_limit(trial_budget_s=condition.timeout_seconds, task_timeout_s=timeout_s)
+            except InvalidInput as error:
+                yield from (Problem(where, found.what, found.fix) for found in error.problems)
+
+
+def combination_problems(upload: bool, rehearsal: str | None, gui: bool, stack: str) -> Iterator[Problem]:
+    """Options that don't go together with what runs."""
+    if upload and rehearsal:
+        yield Problem("--upload", "a rehearsal measures nothing and can't be uploaded", "leave out one of the two")
+    if gui and stack != "compose":
+        yield Problem("--gui", "the desktop app needs the Docker stack", "add --stack compose")
+
+
+def leaderboard_problems(options: Options, verdicts: Sequence[Verdict]) -> Iterator[Problem]:
+    """What keeps jobs off a leaderboard that are meant for one, or would be uploaded as such (public case 8)."""
+    if options.leaderboard:
+        option, fix = "--leaderboard", ""
+    elif options.upload and not options.upload_anyway:
+        option, fix = "--upload", UPLOAD_ANYWAY
+    else:
+        return
+    found = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
+    # That a rehearsal or a replay is no upload at all has been said.
+    reasons = [reason for reason in found if options.leaderboard or reason.field not in PLAYED]
+    for reason in reasons:
+        yield Problem(f"{option}: {reason.field}", reason.why, fix if reason is reasons[-1] else "")
+
+
+def record_problems(options: Options, directories: Iterable[Path]) -> Iterator[Problem]:
+    """What keeps jobs that are there and whole from being uploaded: records that contradict each other.
+
+    Of one that goes on this is said when it has ended: the trials that contradict may be among those that run again.
+    """
+    if not options.upload or options.upload_anyway:
+        return
+    from bench.pack.checks import of_records
+    from bench.records import PLAN, read_job
+
+    records = [read_job(directory) for directory in directories if (directory / PLAN).is_file()]
+    yield from of_records([record for record in records if record.complete], UPLOAD_ANYWAY)
+
+
+def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
+    """Tasks that call on members by name whom the roster lacks: a mention of them would reach nobody."""
+    names = {agent.name for agent in condition.agents}
+    short: dict[str, list[str]] = {}
+    playable = []
+    for task in tasks if names else ():
+        if missing := set(task.needs_members) - names:
+            short.setdefault(_listed(missing), []).append(task.directory.name)
+        else:
+            playable.append(task.directory.name)
+    others = f"play the others: {' '.join(f'-i {name}' for name in playable)}" if playable else "leave them out with -x"
+    for missing_names, needing in short.items():
+        what = f"its roster ({_listed(names)}) lacks {missing_names}, whom these tasks call on: {_listed(needing)}"
+        yield Problem(condition.name, what, f"take another --manifest, or {others}")
+
+
+def team_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:
+    """What Harbor's format allows and no team can do: refused by name, rather than measured as something else."""
+    for task in tasks if condition.agents else ():
+        leave_out = f"leave it out with -x {task.directory.name}"
+        if servers := task.environment.get("mcp_servers"):
+            names = _listed([str(server.get("name")) for server in servers if isinstance(server, dict)])
+            what = f"[[environment.mcp_servers]]: the task brings {names}, and no member can use a task's MCP server"
+            yield Problem(shown(task.directory / "task.toml"), what, leave_out)
+        if task.prior:
+            what = "the task begins with a conversation to go on with, and that of one agent is no team's"
+            yield Problem(shown(task.directory / task.prior), what, leave_out)
+
+
+def script_problems(tasks: Sequence[Task], script: str, condition: Condition) -> Iterator[Problem]:
+    """Tasks without the script, scripts with faults, and scripts that are not for this roster."""
+    from bench.gateway.script import Known, load_file
+    from bench.harness.toolspecs import ALL, DONE
+    from bench.manifest.checks import USER
+
+    names = {name for agent in condition.agents for name in (agent.member, agent.name)}
+    lead = condition.orchestrator
+    # Real agents are offered tools of their own.
+    tools = {tool.name for tool in (*ALL, DONE)} if not condition.is_real else None
+    known = Known({USER, *(agent.name for agent in condition.agents)}, tools, names)
+    missing = []
+    for task in tasks:
+        file = task.directory / "rehearsal" / f"{script}.yaml"
+        if not file.is_file():
+            missing.append(task.directory.name)
+            continue
+        short = bool(set(task.needs_members) - names)
+        try:
+            parsed = load_file(file, None if short else known)
+        except InvalidInput as error:
+            yield from error.problems
+            continue
+        if short:
+            continue  # Its script is for them, too: that the roster lacks them is told once, by `member_problems`.
+        if task.for_any_team and parsed.steps_for(lead.name, lead.member):
+            continue  # Its other parts are for other teams.
+        if strangers := parsed.root.keys() - names:
+            what = f"is for {_listed(strangers)}, whom the roster of {condition.name} lacks"
+            several = "a script may have parts for several teams where task.toml has [metadata].needs_members = []"
+            way_on = f"add a part for {lead.name}" if task.for_any_team else several
+            yield Problem(shown(file), what, f"it has {_listed(names)}; {way_on}")
+        elif not parsed.steps_for(lead.name, lead.member):
+            yield Problem(shown(file), f"has no steps for {lead.name}, the orchestrator of {condition.name}")
+    if missing:
+        there = {file.stem for task in tasks for file in (task.directory / "rehearsal").glob("*.yaml")}
+        fix = (
+            did_you_mean(script, there - {script})
+            or "leave them out with -x, or write it (buzz-dataset/README.md has its form)"
+        )
+        yield Problem("--rehearsal", f"no rehearsal/{script}.yaml in {_listed(missing)}", fix)
+
+
+def sandbox_problems(tasks: Sequence[Task], *, modelless: bool) -> Iterator[Problem]:
+    """Tasks that the sandbox refuses, by name and with all reasons; without a model a network is none (DESIGN 10)."""
+    from bench.sandbox.definition import network_refusal, refusals, user_refusal
+
+    for task in tasks:
+        found = refusals(task.directory / "environment", task.environment)
+        for context, environment in task.verifier_environments:
+            found += [f"has a verifier that {reason}" for reason in refusals(context, environment)]
+        found += [reason for reason in (user_refusal(task.users),) if reason]
+        if not modelless and (reason := network_refusal(task.network_modes)):
+            found.append(reason)
+        elif other := _other_network(task):
+            found.append(f"has network_mode {other!r} for its agent alone, and the sandbox has one for all it runs")
+        for reason in found:
+            yield Problem(task.name, reason, "use another environment, such as -e docker")
+
+
+def _other_network(task: Task) -> str | None:
+    """The mode that the agent has, in some step, and the environment has not: Harbor would refuse the whole job."""
+    own, *phases = task.network_modes or (None,)
+    agents = (mode for mode in phases[::2] if mode is not None)
+    return next((mode for mode in agents if mode != (own or "public")), None)
+
+
+def real_agent_problems(
+    tasks: Sequence[Task], condition: Condition, environment: str, *, modelless: bool, sockets: bool
+) -> Iterator[Problem]:
+    """What real agents can't do: share a team with others, or reach relay and gateway without network and sockets."""
+    if len(condition.harnesses) > 1:
+        what = f"mixes agents of harness {_listed(condition.harnesses)}"
+        yield Problem(condition.name, what, "give all members one: another harness is another condition")
+    if not condition.is_real:
+        return
+    if environment == "sandbox" and not modelless:
+        what = "its agents would need a network there, which the sandbox gives no real model"
+        yield Problem(condition.name, what, "use another environment, such as -e docker")
+        return
+    for task in tasks:
+        mode = next((mode for mode in task.network_modes if mode not in (None, "public")), None)
+        if mode and not sockets:
+            what = f"declares network_mode {mode!r}, where real agents need mounted sockets to reach relay and gateway"
+            fix = "use -e docker with an engine of this machine, or a condition of builtin agents"
+            yield Problem(task.name, what, fix)
+        if len(users := dict.fromkeys(task.step_users)) > 1:
+            listed = _listed([str(user or "the image's own") for user in users])
+            what = f"has steps for agents of different users ({listed}), and real agents go on as they were started"
+            yield Problem(task.name, what, "use a condition of builtin agents")
+
+
+def key_problems(
+    endpoints: Mapping[str, Endpoint], file: Path | None, environ: Mapping[str, str], *, baseline: bool = False
+) -> Iterator[Problem]:
+    """Variables of keys that are not set, with the endpoints that need them; a `baseline` can't be rehearsed."""
+    ways_on = BASELINES_WAY_ON if baseline else WAYS_ON
+    missing: dict[str, list[str]] = {}
+    for endpoint in endpoints.values():
+        if endpoint.api_key_env and not environ.get(endpoint.api_key_env, "").strip():
+            missing.setdefault(endpoint.api_key_env, []).append(endpoint.name)
+    for variable, names in missing.items():
+        who = "endpoint" if len(names) == 1 else "endpoints"
+        yield Problem(f"{who} {', '.join(names)} ({shown(file) if file else ''})", f"{variable} is not set", ways_on)
+
+
+def listening_problems(endpoints: Mapping[str, Endpoint], file: Path | None) -> Iterator[Problem]:
+    """Model servers of this machine that don't run. A connection is made and closed; those elsewhere are not asked."""
+    silent: dict[str, list[str]] = {}
+    for endpoint in endpoints.values():
+        if endpoint.base_url and not _is_served(endpoint.base_url):
+            silent.setdefault(endpoint.base_url, []).append(endpoint.name)
+    for url, names in silent.items():
+        who = "endpoint" if len(names) == 1 else "endpoints"
+        where = f"{who} {', '.join(names)} ({shown(file) if file else ''})"
+        fix = "start the model server there (such as `ollama serve`), or give its base_url"
+        yield Problem(where, f"nobody listens at {url}", fix, lacks=True)
+
+
+def _is_served(base_url: str) -> bool:
+    """Whether the server may be there: False only where this machine itself refuses a connection to its own address."""
+    parts = urlsplit(base_url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    if host != "localhost" and not _is_loopback(host):
+        return True
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        pass  # One that is slow to take it is there.
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def hide_keys(endpoints: Mapping[str, Endpoint]) -> None:
+    """From here on the options alone have the providers' keys: no program that is started is given them.
+
+    The first ones look at this machine.
+    """
+    for endpoint in endpoints.values():
+        if endpoint.api_key_env:
+            os.environ.pop(endpoint.api_key_env, None)
+
+
+def machine_problems(
+    condition: Condition | None, stack: str, environment: str, environ: Mapping[str, str], *, upload: bool, gui: bool
+) -> Iterator[Problem]:
+    """What a run needs and this machine, or this version, lacks (exit 3)."""
+    if gui:
+        from bench import settings
+        from bench.gui import needs
+
+        loaded = settings.load(environ=environ)
+        yield from needs.problems("--gui", loaded, loaded.origins["buzz_source"], environ)
+    if upload and (not_logged_in := upload_problem(environ)):
+        yield not_logged_in
+    if condition:
+        missing = [harness for harness in condition.harnesses if harness not in RUNNABLE_HARNESSES]
+        if missing:
+            yield Problem(
+                condition.name,
+                f"agents of harness {_listed(missing)} can't run yet, only be dry-run",
+                "use harness: builtin, as manifests/builtin-lead-two-workers.yaml does",
+                lacks=True,
+            )
+            return
+        for name in condition.unenforced:
+            fix = "leave it out" if ".generation." in name else "use max_tokens"
+            yield Problem(condition.name, f"nobody holds to {name} yet", fix, lacks=True)
+    purposes = [("--stack compose", "--stack embedded")] if stack == "compose" else []
+    purposes += [("-e docker", "-e sandbox")] if environment == "docker" else []
+    without_engine = None
+    if purposes:
+        from bench.docker import engine
+
+        instead = " and ".join(other for _, other in purposes)
+        without_engine = engine.problem(purposes[0][0], environ, instead=instead)
+    if without_engine:
+        yield without_engine
+    if condition and condition.is_real:
+        from bench import xbuild
+
+        yield from xbuild.problems(environ, has_engine=not without_engine, forwarder=environment != "sandbox")
+    if environment == "sandbox":
+        from bench.sandbox import probe
+
+        if found := probe.problem():
+            yield found
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names))
