@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from bench import manifest
-from bench.baseline import HARBOR_AGENTS, MODELLESS, WAYS, option_problems
+from bench.baseline import MODELLESS, WAYS
 from bench.condition import Soloist
 from bench.errors import InvalidInput
+from bench.planning.baselines import HARBOR_AGENTS, option_problems
 from bench.planning.dryrun import render
 from bench.planning.harborjob import job_config
 from bench.planning.planned import Plan

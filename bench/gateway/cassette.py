@@ -15,15 +15,16 @@ answered before its trial ended.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from bench.endpoints import Dialect
-from bench.errors import InvalidInput
+from bench import faults
+from bench.endpoints import Dialect, Endpoint
+from bench.errors import InvalidInput, Problem, raise_problems
 from bench.reading import textfile
 from bench.reading.wording import shown
 
@@ -266,3 +267,16 @@ def line(value: Mapping[str, Any]) -> bytes:
 
 def _some(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
+
+
+def endpoints_of(names: Collection[str], path: Path) -> dict[str, Endpoint]:
+    """The endpoints that a roster names, as a cassette plays them. Raises InvalidInput; needs no key and no file."""
+    header = read_header(path)
+    known, rehearsed = header.endpoints, header.rehearsal is not None
+    listed = ", ".join(sorted(known))
+    raise_problems(
+        Problem(faults.shown(path), f"no endpoint {name}, which the manifest names; recorded were {listed}")
+        for name in names
+        if name not in known
+    )
+    return {name: Endpoint(name, "replay", known[name], None, rehearsed=rehearsed) for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -85,20 +85,6 @@ def leaderboard_problems(options: Options, verdicts: Sequence[Verdict]) -> Itera
     reasons = [reason for reason in found if options.leaderboard or reason.field not in PLAYED]
     for reason in reasons:
         yield Problem(f"{option}: {reason.field}", reason.why, fix if reason is reasons[-1] else "")
-
-
-def record_problems(options: Options, directories: Iterable[Path]) -> Iterator[Problem]:
-    """What keeps jobs that are there and whole from being uploaded: records that contradict each other.
-
-    Of one that goes on this is said when it has ended: the trials that contradict may be among those that run again.
-    """
-    if not options.upload or options.upload_anyway:
-        return
-    from bench.pack.checks import of_records
-    from bench.records import PLAN, read_job
-
-    records = [read_job(directory) for directory in directories if (directory / PLAN).is_file()]
-    yield from of_records([record for record in records if record.complete], UPLOAD_ANYWAY)
 
 
 def member_problems(tasks: Sequence[Task], condition: Condition) -> Iterator[Problem]:

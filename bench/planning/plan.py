@@ -17,7 +17,7 @@ from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.faults import Faults
 from bench.nearest import did_you_mean
-from bench.planning import checks, extras, harborjob, harbortask
+from bench.planning import baselines, checks, extras, harborjob, harbortask
 from bench.planning import jobs as plan_jobs
 from bench.planning import replay as replays
 from bench.planning.extras import Extras
@@ -71,20 +71,20 @@ def make(options: Options) -> Plan:
         faults += budget.too_small(condition, endpoints, of_job)
         faults += checks.member_problems(tasks, condition)
         faults += checks.team_problems(tasks, condition)
-        faults += baseline.reach_problems(tasks, condition, environment)
-        faults += baseline.endpoint_problems(condition, endpoints)
-        faults += baseline.bound_problems(condition, endpoints, of_job)
+        faults += baselines.reach_problems(tasks, condition, environment)
+        faults += baselines.endpoint_problems(condition, endpoints)
+        faults += baselines.bound_problems(condition, endpoints, of_job)
         if rehearsal:
             faults += checks.script_problems(tasks, rehearsal, condition)
     if options.agent == "oracle":
-        faults += baseline.solution_problems(tasks)
+        faults += baselines.solution_problems(tasks)
     if not options.dry_run:
         faults += harbortask.problems(task for task in tasks if not task.problems)
-        faults += checks.record_problems(options, [job.directory for job in jobs])
         checks.hide_keys(endpoints)
         if not _is_astray(options):
-            baselines = options.agent is not None
-            faults += checks.key_problems(endpoints, endpoint_config, options.environ, baseline=baselines)
+            faults += checks.key_problems(
+                endpoints, endpoint_config, options.environ, baseline=options.agent is not None
+            )
             faults += checks.machine_problems(
                 condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
             )
@@ -136,8 +136,8 @@ def _terms(
 ) -> tuple[Condition | None, Mapping[str, Endpoint], Path | None]:
     """The condition, its endpoints and the file that they are from."""
     if options.agent:
-        of_name = [*baseline.problems(options)]
-        faults += of_name or baseline.option_problems(options.agent, harbors.agent_kwargs)
+        of_name = [*baselines.problems(options)]
+        faults += of_name or baselines.option_problems(options.agent, harbors.agent_kwargs)
         if baseline.asks_model(options.agent):
             return _baseline_terms(options, replay, harbors, faults)
         return baseline.condition(options.agent), {}, None
@@ -168,7 +168,9 @@ def _recorded(condition: Condition, replay: Replay | None, faults: Faults) -> Ma
     if replay is None:
         return {}
     faults += replays.problems(condition, replay)
-    return faults.catch(lambda: replays.endpoints(condition.endpoints, replay.path)) or {}
+    from bench.gateway import cassette
+
+    return faults.catch(lambda: cassette.endpoints_of(condition.endpoints, replay.path)) or {}
 
 
 def _baseline_terms(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.baseline import asks_model, cassette_problems
-from bench.endpoints import Endpoint
-from bench.errors import InvalidInput, Problem, raise_problems
+from bench.baseline import asks_model
+from bench.errors import InvalidInput, Problem
 from bench.faults import Faults, no_effect, shown
+from bench.planning.baselines import cassette_problems
 from bench.planning.dataset import Task
 from bench.planning.selection import as_harbor_matches
 
@@ -120,18 +120,3 @@ def problems(condition: Condition, found: Replay) -> Iterator[Problem]:
         yield Problem(
             shown(found.path), f"{what} {condition.name} ({condition.sha256[:12]}){same}", f"give {agent}its --manifest"
         )
-
-
-def endpoints(names: Collection[str], path: Path) -> dict[str, Endpoint]:
-    """The endpoints that a roster names, as a cassette plays them. Raises InvalidInput; needs no key and no file."""
-    from bench.gateway.cassette import read_header
-
-    header = read_header(path)
-    known, rehearsed = header.endpoints, header.rehearsal is not None
-    listed = ", ".join(sorted(known))
-    raise_problems(
-        Problem(shown(path), f"no endpoint {name}, which the manifest names; recorded were {listed}")
-        for name in names
-        if name not in known
-    )
-    return {name: Endpoint(name, "replay", known[name], None, rehearsed=rehearsed) for name in names}

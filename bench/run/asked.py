@@ -51,6 +51,11 @@ def planned(**arguments: Any) -> Plan:
         faults = Faults()
         for job in plan.jobs:
             faults.catch(partial(_look, plan, job, settings))
+        if not options.dry_run and any(resume and resume.is_done for resume in map(goes_on, plan.jobs)):
+            # Only the records of a job that is whole are those that would be uploaded.
+            from bench.run.existing import upload_problems
+
+            faults += upload_problems(plan)
         raise_problems(faults)
         _planned[key] = plan
     return _planned[key]

@@ -70,9 +70,9 @@ class Terms:
         from bench import endpoints
 
         if self.replay is not None:
-            from bench.planning import replay
+            from bench.gateway import cassette
 
-            return replay.endpoints(condition.endpoints, self.replay)
+            return cassette.endpoints_of(condition.endpoints, self.replay)
         if self.endpoints is None and not self.rehearsal:
             raise InvalidInput.of("agent kwargs", "endpoints is missing", "only a rehearsal needs no endpoint file")
         return endpoints.for_team(
