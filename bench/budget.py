@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from bench.condition import Condition, Limits, Soloist
 from bench.errors import Problem
-from bench.faults import shown
 from bench.prices import USD_MICROS, bound_usd_micros
 
 if TYPE_CHECKING:
@@ -128,8 +127,7 @@ def too_small(
         cap, needed = getattr(condition.limits, unit), getattr(least, unit)
         if cap is not None and cap < needed:
             what = f"a trial has a cap of {_amount(cap, unit)}, and an answer of {who} may use {_amount(needed, unit)}"
-            where = shown(condition.path) if condition.path else condition.name
-            yield Problem(where, f"{what}: no call would go out", "raise it, or bound the answers lower")
+            yield Problem(condition.where, f"{what}: no call would go out", "raise it, or bound the answers lower")
 
 
 def _least_of_a_call(condition: Condition, endpoints: Mapping[str, Endpoint]) -> tuple[str, Limits]:

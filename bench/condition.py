@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.errors import Problem
+from bench.faults import shown
 from bench.prices import Price
 
 type Kind = Literal["orchestrator", "worker"]
@@ -125,6 +126,11 @@ class Condition:
     soloist: Soloist | None = None
     notes: tuple[Problem, ...] = ()
     """What in the manifest is allowed, and may be meant otherwise."""
+
+    @property
+    def where(self) -> str:
+        """Its manifest, as messages name the place; the name of what has none."""
+        return shown(self.path) if self.path else self.name
 
     @property
     def orchestrator(self) -> Agent:

@@ -189,7 +189,7 @@ def real_agent_problems(
     """What real agents can't do: share a team with others, or reach relay and gateway without network and sockets."""
     if len(condition.harnesses) > 1:
         what = f"mixes agents of harness {_listed(condition.harnesses)}"
-        yield Problem(condition.name, what, "give all members one: another harness is another condition")
+        yield Problem(condition.where, what, "give all members one: another harness is another condition")
     if not condition.is_real:
         return
     if environment == "sandbox" and not modelless:
@@ -291,7 +291,7 @@ def machine_problems(
             return
         for name in condition.unenforced:
             fix = "leave it out" if ".generation." in name else "use max_tokens"
-            yield Problem(condition.name, f"nobody holds to {name} yet", fix, lacks=True)
+            yield Problem(condition.where, f"{name}: nobody holds to it yet", fix, lacks=True)
     purposes = [("--stack compose", "--stack embedded")] if stack == "compose" else []
     purposes += [("-e docker", "-e sandbox")] if environment == "docker" else []
     without_engine = None

@@ -184,8 +184,10 @@ def test_agents_of_other_programs_can_be_planned_but_not_run_yet(both: Project) 
 def test_a_team_has_one_harness(both: Project) -> None:
     data = both.team()
     data["roster"][0]["harness"] = "buzz-agent"
-    assert refused(both, manifest=both.manifest(data)) == (
-        "team: mixes agents of harness builtin, buzz-agent; give all members one: another harness is another condition"
+    path = both.manifest(data)
+    assert refused(both, manifest=path) == (
+        f"{path}: mixes agents of harness builtin, buzz-agent; "
+        "give all members one: another harness is another condition"
     )
 
 
@@ -240,7 +242,9 @@ def test_what_the_machine_lacks_is_not_asked_of_a_dry_run(both: Project) -> None
 def test_a_budget_that_nobody_holds_to_is_refused(both: Project) -> None:
     data = both.team(trial_budget={"timeout_seconds": 60, "max_input_tokens": 5})
     environ = {"ANTHROPIC_API_KEY": "x"}
-    with pytest.raises(MachineLacks, match=r"nobody holds to trial_budget\.max_input_tokens yet; use max_tokens"):
+    with pytest.raises(
+        MachineLacks, match=r"team\.yaml: trial_budget\.max_input_tokens: nobody holds to it yet; use max_tokens"
+    ):
         both.plan(dry_run=False, rehearsal=False, manifest=both.manifest(data), environ=environ)
 
 
@@ -249,7 +253,9 @@ def test_a_setting_that_no_program_has_is_refused_where_it_would_run(both: Proje
     for member in data["roster"]:
         member |= {"harness": "buzz-agent", "generation": {"extra": {"max_rounds": 9, "mode": "x"}}}
     environ = {"ANTHROPIC_API_KEY": "x"}
-    with pytest.raises(MachineLacks, match=r"nobody holds to roster\[0\]\.generation\.extra\.mode yet; leave it out"):
+    with pytest.raises(
+        MachineLacks, match=r"roster\[0\]\.generation\.extra\.mode: nobody holds to it yet; leave it out"
+    ):
         both.plan(dry_run=False, rehearsal=False, manifest=both.manifest(data), environ=environ)
     assert both.plan(rehearsal=False, manifest=both.manifest(data), environ=environ).condition.agents[0].extra
 
