@@ -37,6 +37,8 @@ TEAM = ROOT / "manifests" / "tb-cobol-sonnet-haiku.yaml"
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if given := os.environ.get("BUZZBENCH_REAL_PROGRAMS"):
+        return Path(given)
     directory = make(tmp_path_factory.mktemp("programs"))
     forwarder.build_here(directory)
     return directory
@@ -295,7 +297,7 @@ def test_after_a_kill_of_the_run_the_team_can_call_no_model(
     before = costs.calls_of(receipts, [])
     assert _does(container, "touch /app/go")
     # The command ends, its agent asks the model what to do next, is refused three times, and says so.
-    wait_until(lambda: _does(container, "grep -q 'llm call failed' /logs/agent/orch/buzz-agent.log"))
+    wait_until(lambda: _does(container, "grep -q 'session_prompt error' /logs/agent/orch/buzz-acp.log"))
     assert costs.calls_of(receipts, []) == before
     assert len(before) == 1
     done = shared.inv("down")
