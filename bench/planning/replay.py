@@ -116,7 +116,9 @@ def problems(condition: Condition, found: Replay) -> Iterator[Problem]:
         what = f"was recorded with the condition {found.condition} ({found.condition_sha256[:12]}), and this is"
         same = " by the same name, changed since" if condition.name == found.condition else ""
         # Those of a baseline go by its name.
-        agent = f"--agent {found.condition} and " if asks_model(found.condition) and not condition.soloist else ""
-        yield Problem(
-            shown(found.path), f"{what} {condition.name} ({condition.sha256[:12]}){same}", f"give {agent}its --manifest"
-        )
+        fix = "give its --manifest"
+        if asks_model(found.condition) and not condition.soloist:
+            fix = f"give --agent {found.condition} and its --manifest"
+        elif condition.soloist and not asks_model(found.condition):
+            fix = "leave --agent out, and give its --manifest"
+        yield Problem(shown(found.path), f"{what} {condition.name} ({condition.sha256[:12]}){same}", fix)

@@ -204,3 +204,13 @@ def test_a_replays_record_names_the_cassette_by_its_hash(made: Project) -> None:
     record = describe(plan, plan.jobs[0])
     assert record["replay"] == cassette.read(path).sha256
     assert record["rehearsal"] is None
+
+
+def test_a_teams_cassette_is_no_baselines_and_that_is_said_with_the_way_on(made: Project) -> None:
+    made.task("a")
+    (of_team, _) = problems(made, tape(made, {"buzz/a": 1}), agent="terminus-2", environment="sandbox")
+    assert of_team.endswith("; leave --agent out, and give its --manifest")
+    alone = made.plan(rehearsal=False, agent="terminus-2", environment="sandbox", dry_run=True).condition
+    taped = tape(made, {"buzz/a": 1}, condition=alone.name, condition_sha256=alone.sha256, rehearsal=None)
+    (of_baseline, *_) = problems(made, taped, environment="sandbox")
+    assert of_baseline.endswith("; give --agent terminus-2 and its --manifest")
