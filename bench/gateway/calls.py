@@ -120,6 +120,7 @@ def _begin(
         except (TypeError, RecursionError) as error:
             raise Refused(400, "bad_request", "the body is nested too deep to be recorded") from error
     attempt.sent_at = time.monotonic()
+    principal.tally.sent_calls += 1
     if principal.player is not None:
         return attempts.play(principal.player, call.wire, request)
     booking.open_(call, request, reservation)
@@ -157,6 +158,7 @@ async def _replayed(call: Call, part: Part, under_way: OpenCall, request: Reques
         held.append(await _reserve(call, request))
 
     call.attempt.sent_at = time.monotonic()
+    principal.tally.sent_calls += 1
     ended = await _under_way(call, under_way, attempts.replay(call.attempt, part, call.wire, request, sink, turn))
     # One that ended before its turn, or never had one, is charged as one that had gone out.
     booking.settle(call, request, held[0] if held else ledger.hold(trial, agent, amount), ended)

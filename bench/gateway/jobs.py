@@ -36,6 +36,7 @@ class Tally:
     """An agent's sums, with how many calls reported each class."""
 
     calls: int = 0
+    sent_calls: int = 0
     unknown_calls: int = 0
     refused_calls: int = 0
     held_calls: int = 0
@@ -62,6 +63,7 @@ class Tally:
         known = {name: self.sums.get(name, None if self.calls else 0) for name in self._CLASSES}
         return AgentUsage(
             calls=self.calls,
+            sent_calls=self.sent_calls,
             unknown_calls=self.unknown_calls,
             refused_calls=self.refused_calls,
             held_calls=self.held_calls,

@@ -126,10 +126,10 @@ class Grant:
 class AgentUsage:
     """What one agent used. A class is None where calls were made and none of them reported it.
 
-    `calls` are upstream attempts; `unknown_calls` of them ended without a full report (their known part is
-    in the sums); `refused_calls` are those that the gateway answered itself: late, over budget, or not
-    allowed. `held_calls` still waited for an upstream in trouble when the agent's token died. `capped_calls`
-    are those of the refused ones that a cap of the agent's own refused.
+    `calls` are upstream attempts that have ended, `sent_calls` all that have gone out, those under way among them;
+    `unknown_calls` ended without a full report (their known part is in the sums); `refused_calls` are those that the
+    gateway answered itself: late, over budget, or not allowed. `held_calls` still waited for an upstream in trouble
+    when the agent's token died. `capped_calls` are those of the refused ones that a cap of the agent's own refused.
     """
 
     calls: int = 0
@@ -142,6 +142,7 @@ class AgentUsage:
     refused_calls: int = 0
     held_calls: int = 0
     capped_calls: int = 0
+    sent_calls: int = 0
 
     def since(self, before: AgentUsage) -> AgentUsage:
         """What was used after an earlier count of the same agent."""

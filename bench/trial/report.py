@@ -98,7 +98,7 @@ class Report:
 
     def booked(self) -> None:
         """The meter has the gateway's own figures: where no call went out, nobody has played."""
-        if self._facts["fault"] is None and not any(used["calls"] for used in self.meter.agents.values()):
+        if self._facts["fault"] is None and not any(used["sent_calls"] for used in self.meter.agents.values()):
             self.label(NEVER_PLAYED)
 
     def done(self, event_id: str, seen_at: float) -> None:

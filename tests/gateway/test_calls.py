@@ -130,6 +130,7 @@ async def test_usage_that_is_left_out_is_unknown_and_charged_at_its_bound(job: J
         output_tokens=None,
         cost_usd_micros=None,
         unknown_calls=1,
+        sent_calls=1,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from bench.condition import Limits
 from bench.gateway.protocol import AgentUsage
 from tests.gateway.conftest import Job
 from tests.gateway.upstream import Upstream
@@ -75,6 +76,25 @@ async def test_a_call_that_nobody_hears_is_cut_and_one_that_is_awaited_goes_on(j
             assert (await calling).status == 200
             upstream.gate.clear()
     assert [r["outcome"] for r in job.receipts] == ["ok", "unknown"]
+
+
+async def test_a_call_under_way_has_gone_out_in_its_step_and_a_refused_one_in_none(
+    job: Job, upstream: Upstream
+) -> None:
+    """Or a team that still waits for its model's answer would be taken for one that never played."""
+    grant = await job.issue(limits=Limits(calls=1))
+    await job.lease.step("t1", "draft")
+    upstream.gate.clear()
+    calling = asyncio.create_task(job.call(grant))
+    await upstream.arrived.acquire()
+    draft = (await job.lease.rest("t1", grace_s=0, cut=False))["worker-1"]
+    assert (draft.calls, draft.sent_calls) == (0, 1)
+    upstream.gate.set()
+    assert (await calling).status == 200
+    await job.lease.step("t1", "review")
+    assert (await job.call(grant)).headers["x-buzzbench-error"] == "agent_budget"
+    review = (await job.lease.rest("t1", grace_s=0, cut=True))["worker-1"].since(draft)
+    assert (review.calls, review.sent_calls, review.refused_calls) == (1, 0, 1)
 
 
 def test_what_was_used_since_is_the_difference_and_unknown_stays_unknown() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -96,3 +97,34 @@ async def test_a_done_of_a_turn_that_was_halted_does_not_end_the_next_step(real:
     said = [m["text"] for m in evidence(trial, "change")["messages"] if m["author"] == "orch"]
     assert said == ["DONE: one", "DONE: one, late", "DONE: two"]
     assert change["done"]["event"] == evidence(trial, "change")["messages"][-1]["id"]
+
+
+SLOW = """
+orch:
+  - name: think for longer than there is time
+    expect: ["write it"]
+    think_s: [60, 60]
+    do:
+      - done: "too late"
+worker: []
+"""
+
+
+async def test_real_agents_stay_halted_in_steps_for_which_no_time_is_left(real: Any) -> None:
+    task = in_steps(real.bench, "time-is-up", SLOW)
+    (task / "task.toml").write_text((task / "task.toml").read_text() + '[[steps]]\nname = "third"\n')
+    manifest = real.manifest()
+    manifest.write_text(re.sub(r"timeout_seconds: \d+", "timeout_seconds: 2", manifest.read_text()))
+    trial = await real.trial(task, manifest_path=manifest)
+    await trial.agent.setup(trial.environment)
+    draft = await run(trial, "write it")
+    assert (draft["ended"], draft["labels"]) == ("deadline", ["agent_timeout"])
+    before = await trial.processes()
+    change = await run(trial, "change it")
+    assert (change["ended"], change["labels"]) == ("deadline", ["agent_timeout", "never_played"])
+    assert await trial.processes() == before
+    assert await trial.say(STATES) == "T"
+    third = await run(trial, "once more")
+    assert third["labels"] == ["agent_timeout", "never_played"]
+    assert await trial.processes() == []
+    assert [m["text"] for m in evidence(trial, "third")["messages"]] == ["write it"]
