@@ -56,6 +56,8 @@ class Account:
     reserved: Amount = field(default_factory=Amount)
     told: set[str] = field(default_factory=set)
     """Units whose cap was said to be near."""
+    within: str = ""
+    """Of an agent's: the trial, without which nobody could tell it from the agent of that name in another."""
 
     def near(self) -> Iterator[Near]:
         """The caps that are nearly reached by what is spent, each once."""
@@ -68,7 +70,7 @@ class Account:
         for unit, cap, used in rows:
             if cap and used * 100 >= cap * NEAR_PERCENT and unit not in self.told:
                 self.told.add(unit)
-                yield Near(self.scope, self.name, unit, cap, used)
+                yield Near(self.scope, f"{self.name} of {self.within}" if self.within else self.name, unit, cap, used)
 
     def over(self, wanted: Amount) -> Refusal | None:
         """Why `wanted` doesn't fit any more, or None where it does."""
@@ -151,7 +153,7 @@ class Ledger:
         whole = self._trials.setdefault(trial, Account("trial", trial, NO_LIMITS))
         if trial_limits is not None:
             whole.limits = trial_limits
-        own = self._agents.setdefault((trial, agent), Account("agent", agent, NO_LIMITS))
+        own = self._agents.setdefault((trial, agent), Account("agent", agent, NO_LIMITS, within=trial))
         own.limits = limits or NO_LIMITS
 
     def accounts(self, trial: str, agent: str) -> tuple[Account, ...]:

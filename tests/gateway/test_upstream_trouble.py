@@ -247,7 +247,7 @@ async def test_a_cap_that_is_nearly_reached_is_told_once_for_each_scope(
         assert (await job.call(other)).status == 200
     await job.lease.usage("t1")
     assert [(n.state, n.reason) for n in said] == [
-        ("note", "the agent worker-1 has spent 4 calls of 5 calls, 80 %"),
+        ("note", "the agent worker-1 of t1 has spent 4 calls of 5 calls, 80 %"),
         ("note", "the trial t1 has spent 8 calls of 10 calls, 80 %"),
     ]
 
