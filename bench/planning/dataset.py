@@ -124,7 +124,7 @@ def read(path: Path, buzz_root: Path) -> Dataset:
     """
     shown, resolved = str(path), path.resolve()
     if not resolved.exists():
-        raise InvalidInput.of(shown, "no such path", similar_path(path, among=Path.is_dir))
+        raise InvalidInput.of(shown, "no such path", similar_path(path, buzz_root.parent, among=Path.is_dir))
     if not resolved.is_dir():
         raise InvalidInput.of(shown, "is a file; give a task's directory, or a folder of tasks")
     buzz = resolved.is_relative_to(buzz_root.resolve())

@@ -120,6 +120,14 @@ def test_a_path_without_tasks_is_an_error(home: Project, path: str, message: str
     assert message in str(caught.value)
 
 
+def test_the_projects_own_tasks_are_offered_from_anywhere(home: Project, tmp_path: Path) -> None:
+    home.task("a")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with pytest.raises(InvalidInput, match=rf"no such path; did you mean {home.tasks}$"):
+        read(elsewhere / "buzz-dataset", home.tasks)
+
+
 def test_all_faults_of_a_dataset_are_found_at_once(home: Project) -> None:
     (home.task("a") / "task.toml").write_text("[task]\nname = \n")
     (home.task("b", "smoke") / "instruction.md").unlink()
