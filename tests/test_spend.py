@@ -154,7 +154,7 @@ def test_refused_calls_are_no_calls_and_are_said(job: Path) -> None:
     write(job, receipt(), receipt(outcome="refused", cost=0))
     found = read(job)
     assert (found.total.spend.calls, found.total.refused) == (1, 1)
-    assert "1 more were refused by the gateway, and never went out" in lines(found)
+    assert "1 more call was refused by the gateway, and never went out" in lines(found)
 
 
 def test_a_call_with_two_receipts_counts_once_by_the_later(job: Path) -> None:
@@ -214,7 +214,7 @@ def test_steps_have_their_own_rows_with_the_time_that_a_team_had_them(job: Path)
         ("org/alpha", "amend", 14, (20.0, 40.0)),
     ]
     shown = lines(found)
-    assert any(re.match(r"step write of org/alpha +2 .* \$0\.0000 +20\.0$", line) for line in shown)
+    assert any(re.match(r"  write of org/alpha +2 .* \$0\.0000 +20\.0$", line) for line in shown)
     assert "median s: how long a team had the step, in trials that have ended" in shown
     told = to_json(found)
     assert [(step["task"], step["step"], step["calls"], step["seconds"]) for step in told["steps"]] == [
@@ -353,9 +353,9 @@ def test_a_replay_and_a_rehearsal_say_that_no_model_was_asked(job: Path) -> None
 def test_only_the_dearest_trials_are_shown_to_people_and_all_to_programs(job: Path) -> None:
     write(job, *(receipt(f"alpha__{n}", cost=n) for n in range(30)))
     found = read(job)
-    shown = [line for line in lines(found) if line.startswith("trial ")]
+    shown = [line for line in lines(found) if re.match(r"  alpha__\d+ \(", line)]
     assert len(shown) == 20
-    assert shown[0].startswith("trial alpha__29 ")
+    assert shown[0].startswith("  alpha__29 ")
     assert "the 20 dearest of 30 trials are shown; --json has all" in lines(found)
     assert len(to_json(found)["trials"]) == 30
 
@@ -441,7 +441,7 @@ def test_watching_prints_a_line_for_each_change_and_ends_with_ctrl_c(
     watching.send_signal(signal.SIGINT)
     out, err = watching.communicate(timeout=30)
     assert (watching.returncode, err) == (0, "")
-    assert "agent orch" in out
+    assert "agent\n  orch " in out
 
 
 def test_watching_ends_with_the_job_and_shows_what_came_last(job: Path, tmp_path: Path) -> None:

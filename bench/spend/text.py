@@ -30,14 +30,7 @@ def lines(job: JobSpend) -> list[str]:
     dearest = sorted(job.trials.items(), key=lambda item: _dear(item[1].used))[:MOST_TRIALS]
     trials = {f"{name} ({trial.state})": trial.used for name, trial in dearest}
     steps = {f"{name} of {task}": step.used for (task, name), step in job.steps.items()}
-    sections = {
-        "role": job.roles,
-        "agent": job.agents,
-        "model": job.models,
-        "step": steps,
-        "trial": trials,
-        "all": {"": job.total},
-    }
+    sections = {"role": job.roles, "agent": job.agents, "model": job.models, "step": steps, "trial": trials}
     shown = ["", headline(job), "", *_table(sections, job)]
     if len(job.trials) > MOST_TRIALS:
         shown.append(f"the {MOST_TRIALS} dearest of {len(job.trials)} trials are shown; --json has all")
@@ -114,19 +107,24 @@ def _used(used: Used) -> dict[str, Any]:
 
 
 def _table(sections: Mapping[str, Mapping[str, Used]], job: JobSpend) -> list[str]:
-    """A row for each name of each section, all in the same columns, the sections apart."""
+    """A row for each name of each section, below its title, and one for all, in the same columns."""
     unknown = ["unknown"] if job.total.spend.unknown_calls else []
-    times = {f"step {name} of {task}": _time(step.seconds) for (task, name), step in job.steps.items()}
+    times = {f"{name} of {task}": _time(step.seconds) for (task, name), step in job.steps.items()}
     rows: list[tuple[str, ...]] = [("", "calls", *unknown, *COLUMNS, *(["median s"] if times else []))]
+
+    def row(title: str, used: Used, time: str = "") -> None:
+        calls = (f"{used.spend.calls:,}", *([f"{used.spend.unknown_calls:,}"] if unknown else []))
+        rows.append((title, *calls, *_cells(used), *([time] if times else [])))
+
     for what, section in ((what, section) for what, section in sections.items() if section):
+        rows.append((what,))
         for name, used in section.items():
-            title = f"{what} {name}".rstrip()
-            calls = (f"{used.spend.calls:,}", *([f"{used.spend.unknown_calls:,}"] if unknown else []))
-            rows.append((title, *calls, *_cells(used), *([times.get(title, "")] if times else [])))
-        rows.append(("",))
+            row(f"  {name}", used, times.get(name, "") if what == "step" else "")
+    row("all", job.total)
     widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
     shown = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
-    return [*shown, *(["median s: how long a team had the step, in trials that have ended", ""] if times else [])]
+    legend = ["", "median s: how long a team had the step, in trials that have ended"] if times else []
+    return [*shown, *legend, ""]
 
 
 def _time(seconds: Sequence[float]) -> str:
@@ -176,7 +174,8 @@ def _unknown(job: JobSpend) -> Iterator[str]:
     if total.open_calls:
         yield _open(total, running=job.running)
     if total.refused:
-        yield f"{total.refused} more were refused by the gateway, and never went out"
+        more = "1 more call was" if total.refused == 1 else f"{total.refused:,} more calls were"
+        yield f"{more} refused by the gateway, and never went out"
 
 
 def _open(total: Used, *, running: bool) -> str:
