@@ -55,14 +55,14 @@ def chat(jobs_dir: Path, job: str, trial: str, *, as_json: bool) -> None:
     record = read_job(directory)
     if not record.trials:
         raise InvalidInput.of(f"--job {directory.name}", "no trial of it has begun yet")
-    talks = [_talk(directory, found) for found in _chosen(record, trial)]
+    talks = (_talk(directory, found) for found in _chosen(record, trial))
     if as_json:
         print(json.dumps({"job": record.plan.job, "trials": [_to_json(talk) for talk in talks]}, indent=2))
         return
     for talk in talks:
         try:
             shown = [*lines(talk)]
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError) as error:
             print(f"warning: {talk.trial.trial}: its {EVIDENCE} is damaged ({error!r})", file=sys.stderr)
         else:
             print(safe("\n".join(shown)))
@@ -124,7 +124,7 @@ def lines(talk: Talk) -> Iterator[str]:
     trial = talk.trial
     yield f"{trial.trial}  ({trial.outcome.outcome})"
     if talk.evidence is None:
-        yield f"{INDENT}nothing that was said is kept"
+        yield f"{INDENT}nothing that was said is here"
         yield ""
         return
     steps = [(since, f"{INDENT}— step {name} —") for name, since in talk.steps]

@@ -135,7 +135,7 @@ def test_a_trial_that_left_nothing_or_something_damaged_keeps_the_others(
     leave(job, "alpha__9", say(ORCH, "whole"))
     chat.chat(job.parent, job.name, "", as_json=False)
     out, err = capsys.readouterr()
-    assert out.count("nothing that was said is kept") == 3, "none, and two that are no object of JSON"
+    assert out.count("nothing that was said is here") == 3, "none, and two that are no object of JSON"
     assert [line.partition(" (")[0] for line in err.splitlines()] == [
         f"warning: alpha__{number}: its buzzbench-evidence.json is damaged" for number in (2, 3)
     ]
