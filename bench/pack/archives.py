@@ -23,7 +23,7 @@ CLOSED = {
     b"Rar!\x1a\x07": "a RAR archive",
     b"\x28\xb5\x2f\xfd": "a Zstandard file",
     b"\x04\x22\x4d\x18": "an LZ4 file",
-    b"\x1f\x9d": "a file of `compress`",
+    b"\x1f\x9d\x90": "a file of `compress`",
     b"LZIP\x01": "an lzip file",
     b"\x89LZO\x00\r\n\x1a\n": "an lzop file",
 }

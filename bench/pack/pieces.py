@@ -2,11 +2,12 @@
 
 `joined` puts together what is in the JSON of a file, in its lines or in the whole of it: the strings of one value in
 their order, and those of the same field in one value after another, as streams of deltas are logged (also behind a
-prefix, such as `data: `). The pieces of a field are put together twice: all of it, and apart for each `index`, `type`,
-`sessionId` and the like beside it or above it, so that streams may run through each other.
+prefix, such as `data: `, and within a string of JSON). The pieces of a field are put together twice: all of it, and
+apart for each `index`, `type`, `sessionId` and the like beside it or above it, so that streams may run through each
+other.
 
 It can't find what has no JSON around it, such as one letter a line; pieces with other text between them in their field;
-streams that nothing but their content tells apart; JSON within a string of JSON; and the middle of a longer piece.
+streams that nothing but their content tells apart; and what is in the middle of a longer piece.
 """
 
 from __future__ import annotations
@@ -162,6 +163,9 @@ def _strings(value: Any) -> Iterator[tuple[_Place, str | int, str]]:
                     break
                 if isinstance(part, str) and not isinstance(part, _Number) and part:
                     yield place, name, part
+                    if inner := [*_in_line(part)]:
+                        stack.append(_entered(place, name, inner))
+                        break
             else:
                 stack.pop()
 

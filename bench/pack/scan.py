@@ -6,7 +6,7 @@ finding says where and what, and never shows it (public case 45). Archives are l
 of them; one that can't be is a finding, too. However a file was made, what is done with it has an end: so much is
 taken out of it and no more, and so many levels deep.
 
-Other ways to write a secret are not known for one: reversed, in other bases, encrypted, in pictures.
+Other ways to write a secret are not known for one: reversed, in other bases, in dumps of bytes, encrypted, in pictures.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import base64
 import hashlib
 import itertools
 import re
+import string
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -49,11 +50,10 @@ KEY_BYTES = 32
 BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}")
 HEX = re.compile(rb"[0-9A-Fa-f]{32,}")
 WIDE = re.compile(rb"(?:[ -~]\0{1,3}){8}")
-ESCAPED = re.compile(rb"\\u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])")
-"""Letters in JSON's and in URLs' escapes; ends of lines stay as they are, and so do the lines' numbers."""
+ESCAPED = re.compile(rb"(?:\\u00|\\x|%)([2-7][0-9A-Fa-f])")
+"""Letters in JSON's, programs' and URLs' escapes; ends of lines stay as they are, and so do the lines' numbers."""
 
 STANDARD_LETTERS = bytes.maketrans(b"-_", b"+/")
-BREAK = re.compile(rb"(?:\s|\\[nrt])+")
 WRAPPED = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{20,}+(?:\s|\\[nrt])++)+[A-Za-z0-9+/_-]+")
 """Lines of Base64 or hex, as programs break them, also with their ends as JSON escapes them."""
 
@@ -142,7 +142,7 @@ class Scanner:
         for text in _readings(data):
             yield from self._placed(text, shown, self._hits(text))
         for lines in WRAPPED.finditer(data):
-            text = BREAK.sub(b"", lines[0])
+            text = _unbroken(lines[0])
             hits = (*self._known(text), *_encoded(text))
             yield from self._placed(data, shown, (hit._replace(start=lines.start()) for hit in hits))
         yield from self._in_pieces(data, shown)
@@ -188,7 +188,7 @@ class Scanner:
                 break
 
     def _in_pieces(self, data: bytes, shown: str) -> Iterator[Finding]:
-        for batch in _batches(pieces.joined(data)):
+        for batch in _batches(pieces.joined(_narrow(data))):
             texts = [bytes(joined.text) for joined in batch]
             starts = [*itertools.accumulate((len(text) + 1 for text in texts), initial=0)]
             for hit in self._hits(b"\0".join(texts)):
@@ -293,17 +293,39 @@ def _batches(texts: Iterable[pieces.Joined]) -> Iterator[list[pieces.Joined]]:
 def _readings(data: bytes) -> Iterator[bytes]:
     """The file, and what it says to whoever reads it as UTF-16 or UTF-32, or undoes JSON's and URLs' escapes."""
     yield data
-    if WIDE.search(data):
-        data = data.replace(b"\0", b"")
-        yield data
-    if (plain := ESCAPED.sub(lambda found: bytes.fromhex((found[1] or found[2]).decode()), data)) != data:
-        yield plain
+    if (narrow := _narrow(data)) is not data:
+        yield narrow
+    if ESCAPED.search(narrow):
+        yield _plain(narrow)
+
+
+def _narrow(data: bytes) -> bytes:
+    """A text in UTF-16 or UTF-32 as bytes of its letters."""
+    return data.replace(b"\0", b"") if WIDE.search(data) else data
+
+
+def _plain(data: bytes) -> bytes:
+    """A text without escapes. In one piece: `sub` would keep a hundred bytes for each."""
+    plain, at = bytearray(), 0
+    for found in ESCAPED.finditer(data):
+        plain += data[at : found.start()]
+        plain.append(int(found[1], 16))
+        at = found.end()
+    return bytes(plain + data[at:])
+
+
+def _unbroken(lines: bytes) -> bytes:
+    """Lines as one."""
+    text = lines.translate(None, string.whitespace.encode())
+    for escape in (b"\\n", b"\\r", b"\\t"):
+        text = text.replace(escape, b"")
+    return text
 
 
 def _packed_in_base64(data: bytes) -> Iterator[tuple[int, bytes]]:
     """What was packed before it became Base64, in one line or in many: archives, and Base64 of its own. With where."""
     for run in itertools.chain(WRAPPED.finditer(data), BASE64.finditer(data)):
-        letters = BREAK.sub(b"", run[0]).translate(STANDARD_LETTERS)
+        letters = _unbroken(run[0]).translate(STANDARD_LETTERS)
         inner = base64.b64decode(letters[: len(letters) - (len(letters) % 4 == 1)] + b"==")
         if archives.is_one(inner) or BASE64.fullmatch(inner.replace(b"\n", b"").rstrip(b"=")):
             yield run.start(), inner

@@ -34,18 +34,21 @@ long its name and what follows that are."""
 _WINDOW = 15
 """As zlib counts it, in bits; 16 more mean gzip's header, and less than none no header at all."""
 
-_MAKERS: dict[bytes, Callable[[], Any]] = {
-    b"\x1f\x8b\x08": lambda: zlib.decompressobj(_WINDOW + 16),
-    b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, MEMORY_BYTES),
-    b"\x5d\x00\x00": lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, MEMORY_BYTES),
+_GZIP, _BZIP2, _XZ = rb"\x1f\x8b\x08[\0-\x1f]", rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)", rb"\xfd7zXZ\0"
+_ALONE = rb"\x5d\0\0[\s\S]{2}(?:\xff{8}|[\s\S]{5}\0{3})"
+
+_MAKERS: dict[re.Pattern[bytes], Callable[[], Any]] = {
+    re.compile(_GZIP): lambda: zlib.decompressobj(_WINDOW + 16),
+    re.compile(_BZIP2): bz2.BZ2Decompressor,
+    re.compile(_XZ): lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, MEMORY_BYTES),
+    re.compile(_ALONE): lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, MEMORY_BYTES),
 }
-"""By what they begin with, where that is enough to tell."""
+"""By what they begin with, where that is enough to tell: of lzma's own form it is the size, unknown or below 1 TB."""
 
 _ZLIB = re.compile(rb"x[\x01\x5e\x9c\xda]")
 """As zlib begins with its usual window: so does each object of a git repository."""
 
-_ANYWHERE = re.compile(rb"\x1f\x8b\x08|BZh[1-9]1AY&SY|\xfd7zXZ\x00|x[\x01\x5e\x9c\xda]|PK\x03\x04")
+_ANYWHERE = re.compile(b"|".join((_GZIP, _BZIP2, _XZ, _ZLIB.pattern, ZIP)))
 
 _BROKEN = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
 
@@ -92,16 +95,16 @@ class Stream:
 
 def begins(data: bytes) -> bool:
     """Whether it begins like a compressed file."""
-    return any(data.startswith(magic) for magic in _MAKERS) or _ZLIB.match(data) is not None
+    return any(magic.match(data) for magic in _MAKERS) or _ZLIB.match(data) is not None
 
 
 def first(data: bytes, room: Room) -> Stream:
     """The one at the beginning; of some that follow each other, as gzip and others write them, all together."""
-    magic = next((magic for magic in _MAKERS if data.startswith(magic)), None)
+    magic = next((magic for magic in _MAKERS if magic.match(data)), None)
     if magic is None:
         return read(data, 0, zlib.decompressobj(), room)
     contents, end, fault = [], 0, ""
-    while not fault and data.startswith(magic, end):
+    while not fault and magic.match(data, end):
         stream = read(data, end, _MAKERS[magic](), room)
         contents.append(stream.content)
         end, fault = stream.end, stream.fault
@@ -137,7 +140,7 @@ def _at(data: bytes, at: int, found: bytes, room: Room) -> Stream | None:
         _, _, _, method, *_, name, more = _ENTRY.unpack_from(data, at)
         begin = at + _ENTRY.size + name + more
         return read(data, begin, zlib.decompressobj(-_WINDOW), room) if method == _DEFLATED else None
-    magic = next((magic for magic in _MAKERS if found.startswith(magic)), None)
+    magic = next((magic for magic in _MAKERS if magic.match(found)), None)
     return read(data, at, _MAKERS[magic]() if magic else zlib.decompressobj(), room)
 
 

@@ -113,6 +113,8 @@ def test_a_stream_is_followed_past_whatever_else_is_said_between_its_pieces() ->
         lambda frames: "".join(map(json.dumps, frames)),
         lambda frames: json.dumps(frames),
         lambda frames: json.dumps({"events": frames}, indent=2),
+        lambda frames: "".join(json.dumps({"line": json.dumps(frame)}) + "\n" for frame in frames),
+        lambda frames: json.dumps({"output": "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames)}),
         lambda frames: "".join(json.dumps(frame)[:-1] + f', "n": {"7" * 5000}}}\n' for frame in frames),
     ],
 )
@@ -173,6 +175,11 @@ def test_ordinary_streams_and_records_hold_nothing() -> None:
 def test_json_that_is_made_to_break_a_parser_breaks_nothing(content: str, name: str) -> None:
     assert found(content, name) == []
     assert found(f"{content}\n{OURS}", name)
+
+
+def test_a_stream_in_wide_letters_is_found() -> None:
+    (finding,) = found(lines([bare(word) for word in cut(SHAPED, 5)]).encode("utf-16"))
+    assert finding.what.startswith("an API key (sk-…), over ")
 
 
 def test_of_fields_without_end_those_are_followed_that_had_a_piece_last(monkeypatch: pytest.MonkeyPatch) -> None:

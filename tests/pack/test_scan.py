@@ -363,7 +363,8 @@ def test_what_looks_like_a_key_is_found_in_hex_and_in_escapes(name: str) -> None
     text = f"x {SHAPED[name]} y"
     (finding, *_) = found(text.encode().hex(), "a.txt")
     assert finding.what.endswith(", in hex")
-    for form in ("".join(f"\\u{ord(one):04x}" for one in text), "".join(f"%{ord(one):02X}" for one in text)):
+    for escape in ("\\u{:04x}", "\\x{:02x}", "%{:02X}"):
+        form = "".join(escape.format(ord(one)) for one in text)
         assert found(form, "a.txt")[0].mark != ""
 
 
