@@ -219,6 +219,27 @@ async def test_a_task_in_steps_has_the_figures_of_each(alone: Any, tmp_path: Pat
         assert ran.told(number)["agents"]["baseline"]["calls"] == len(of_step) > 0
 
 
+@pytest.mark.parametrize(
+    ("limit", "label"), [("timeout_seconds: 30, max_calls: 1", "budget"), ("timeout_seconds: 3", "agent_timeout")]
+)
+async def test_a_step_after_the_trials_limit_was_reached_is_not_passed(
+    alone: Any, tmp_path: Path, limit: str, label: str
+) -> None:
+    made = task(tmp_path, steps=STEPS)
+    for step in ("one", "two"):
+        (made / "steps" / step).mkdir(parents=True)
+        (made / "steps" / step / "instruction.md").write_text(f"make {step}")
+    slow = {"keystrokes": "echo made > made\n", "duration": 30 if label == "agent_timeout" else 0.2}
+    answer = json.dumps({"analysis": "a", "plan": "p", "commands": [slow]})
+    async with alone(answer) as home:
+        ran = await home.play(made, "terminus-2", PLAIN, change=lambda text: text.replace("timeout_seconds: 30", limit))
+    one, two = (step.outcome for step in ran.record.steps)
+    assert (one.outcome, one.labels) == ("passed", (label,))
+    assert (two.outcome, two.labels) == ("failed", (label, "never_played"))
+    assert ran.record.outcome.reason.startswith("step two: never played: ")
+    assert len(home.model.keys) == 1
+
+
 CLAUDE = """#!/bin/bash
 if [ "$1" = --version ]; then echo "9.9.9 (Claude Code)"; exit; fi
 echo "$ANTHROPIC_BASE_URL $ANTHROPIC_MODEL" > /app/asked
