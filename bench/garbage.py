@@ -1,4 +1,4 @@
-"""Less work for the garbage collector, where a process imports much and then ends.
+"""Less work for the garbage collector, where a process imports much.
 
 What it does while modules are imported is a fifth of the CPU time of an `inv bench`, and what it does at the
 interpreter's end another fifth; neither frees anything that matters.
@@ -26,8 +26,8 @@ def collect_seldom() -> None:
 def loading() -> Iterator[None]:
     """Collect nothing inside. What is there at the end is never looked at again: it is modules, and they stay.
 
-    Harbor's import alone is more than `ALLOCATIONS`, and the one collection in its midst would be a tenth of a small
-    job's CPU time.
+    Where Harbor is imported, even one collection in its midst would be a tenth of a small job's CPU time; a service's
+    start takes a tenth less, and each later collection has less to look at.
     """
     gc.disable()
     try:

@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 
 from bench.nostr import Key
-from bench.relay.__main__ import read_config
+from bench.relay.process import read_config
 from bench.stack import pgprograms
 from bench.stack.postgres import Postgres
 from tests.relay.running import WAIT_S, RunningRelay, add, create
