@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import threading
 from dataclasses import replace
@@ -19,6 +20,19 @@ NAMES = [migration.name for migration in schema.read(schema.SQL)]
 NEXT = f"{len(NAMES) + 1:04}"
 
 
+APPLIED = {
+    "0001_benchmark": "9b9e8f3d2b8a48b9",
+    "0002_trial_handle": "0ed9fe013be189f7",
+    "0003_replay": "31583946312442db",
+    "0004_attempts": "89106bedbdca3df4",
+    "0005_steps": "618ecebe104d5455",
+    "0006_copied_jobs": "3c4e4eea9e787807",
+    "0007_calls_that_went_out": "f82231eae63a78af",
+}
+"""The beginning of each shipped migration's SHA-256. There are databases that have them: none may change, not even
+in its comments."""
+
+
 def at(dsn: str) -> StackAddress:
     return StackAddress("embedded", "ws://localhost:1", dsn, "http://127.0.0.1:1", "unused")
 
@@ -27,6 +41,11 @@ def at(dsn: str) -> StackAddress:
 def migrations(tmp_path: Path) -> Path:
     """A copy of the shipped migrations that a test may change."""
     return Path(shutil.copytree(schema.SQL, tmp_path / "sql"))
+
+
+def test_what_databases_have_already_is_never_edited() -> None:
+    """A change is a migration of its own; a new one gets its line above."""
+    assert {m.stem: hashlib.sha256(m.read_bytes()).hexdigest()[:16] for m in schema.SQL.glob("*.sql")} == APPLIED
 
 
 def test_all_tables_are_there_and_a_second_run_changes_nothing(

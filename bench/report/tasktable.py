@@ -42,7 +42,7 @@ def per_pass(spend: Spend, passed: int) -> int | None:
 
 def median_s(parts: Iterable[TrialRecord]) -> float | None:
     """The median of the scored trials' seconds; None where there are none."""
-    times = [trial.seconds for trial in parts if trial.is_scored]
+    times = [trial.seconds for trial in parts if trial.is_scored and trial.seconds]
     return median(times) if times else None
 
 
@@ -136,7 +136,7 @@ def _row(name: str, counted: Iterable[_Part], columns: Sequence[str], *, torn: b
     parts = list(counted)
     spend = costs.total(part.spend for part in parts)
     passed = sum(part.outcome.outcome == "passed" for part in parts)
-    times = [part.seconds for part in parts if not _is_unscored(part.outcome)]
+    times = [part.seconds for part in parts if part.seconds and not _is_unscored(part.outcome)]
     mark = "+?" if spend.unknown_calls or torn or any(part.unsure for part in parts) else ""
     each = per_pass(spend, passed)
     cells = {

@@ -1,4 +1,4 @@
--- The records of jobs, for queries. A projection: the job directories are the truth, and bench/run/projection.py fills this
+-- The records of jobs, for queries. A projection: the job directories are the truth, and bench/projection.py fills this
 -- from them at any time. PostgreSQL 15 or newer; no extension. Money is whole micro-dollars, null is unknown, never zero.
 
 CREATE TABLE benchmark.trial_manifest (

@@ -56,6 +56,11 @@ def test_where_nothing_passed_or_was_scored_there_is_a_dash_and_no_zero() -> Non
     assert (row["$/pass"], row["median s"]) == ("–", "–")
 
 
+def test_a_time_that_nobody_took_is_in_no_median() -> None:
+    (row,) = rows(trial("a__1", PASSED, seconds=0.0), trial("a__2", PASSED, seconds=4.0))
+    assert row["median s"] == "4.0"
+
+
 def test_several_tasks_have_a_row_for_all_and_keep_their_owners_where_these_differ() -> None:
     found = rows(trial("a__1", PASSED, task="org/a", seconds=1.0), trial("b__1", FAILED, task="other/b", seconds=3.0))
     assert [(row["task"], row["passed"], row["median s"]) for row in found] == [
