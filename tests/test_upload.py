@@ -6,13 +6,13 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench import pack, upload
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.records import read_job
+from bench.run import asked
 from tests.pack import jobs
 from tests.planning.kit import Project, project
 
@@ -88,17 +88,23 @@ def test_upload_anyway_is_no_way_past_a_secret(tmp_path: Path) -> None:
         pack.refuse_upload(jobs.settings(tmp_path), read_job(job), {"MY_KEY": "canary+key/5f0c1d7e9b"}, anyway=True)
 
 
-def test_what_contradicts_in_a_job_that_is_there_is_said_before_a_login_is_asked_for(home: Project) -> None:
-    environ = {"HOME": str(home.root), "DOCKER_HOST": "unix:///nowhere", "ANTHROPIC_API_KEY": "x"}
-    given: dict[str, Any] = {"rehearsal": False, "job_name": "lb-team", "environ": environ, "dry_run": False}
+def test_what_contradicts_in_a_job_that_is_there_is_said_before_a_login_is_asked_for(
+    home: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "BUZZBENCH_STATE_DIR"):
+        monkeypatch.setenv(name, str(home.root / "home"))
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
     home.task("alpha")
     job = doubted(home.root)
+    manifest = home.manifest(home.team())
+    given = {"path": str(home.tasks), "job_name": "lb-team", "jobs_dir": str(job.parent), "manifest": str(manifest)}
     with pytest.raises(InvalidInput) as caught:
-        home.plan(**given, upload=True, layer="regression")
+        asked.planned(**given, upload=True)
     lines = str(caught.value).splitlines()
     said = [next(n for n, line in enumerate(lines) if what in line) for what in (STRANGER, "not logged in to Harbor")]
     assert said == sorted(said)
     assert lines[said[0]].startswith(f"{job}: ")
     with pytest.raises(BuzzbenchError) as caught_anyway:
-        home.plan(**given, upload_anyway=True, layer="regression")
+        asked.planned(**given, upload_anyway=True)
     assert STRANGER not in str(caught_anyway.value)

@@ -6,7 +6,7 @@ Everything that a person can get wrong is found here, all at once (exit 2), and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench import baseline, budget
@@ -34,8 +34,10 @@ DEFAULT_SCRIPT = "good"
 STACKS = ("embedded", "compose")
 
 
-def make(options: Options) -> Plan:
+def make(options: Options, upload_problems: Callable[[Sequence[Path]], Iterable[Problem]] | None = None) -> Plan:
     """The plan for the options. Raises InvalidInput or MachineLacks with all problems; writes and starts nothing.
+
+    `upload_problems` says what keeps jobs that are in these directories from being uploaded: it reads their records.
 
     A dry run plans the same, but asks for nothing that only a run needs: no key, no Docker, no sandbox, and not what
     Harbor says of the tasks, which takes longer than all the rest.
@@ -80,6 +82,8 @@ def make(options: Options) -> Plan:
         faults += baselines.solution_problems(tasks)
     if not options.dry_run:
         faults += harbortask.problems(task for task in tasks if not task.problems)
+        if upload_problems and options.upload and not options.upload_anyway:
+            faults += upload_problems([job.directory for job in jobs])
         checks.hide_keys(endpoints)
         if not _is_astray(options):
             faults += checks.key_problems(

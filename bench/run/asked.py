@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -47,18 +47,27 @@ def planned(**arguments: Any) -> Plan:
         given = {name: value for name, value in arguments.items() if value not in (None, "", 0, False, [])}
         settings = settings_module.load({"jobs_dir": given.pop("jobs_dir", None)})
         options = _read_back(given, settings) if "resume" in given else _asked(given, settings)
-        plan = make(options)
+        plan = make(options, upload_problems)
         faults = Faults()
         for job in plan.jobs:
             faults.catch(partial(_look, plan, job, settings))
-        if not options.dry_run and any(resume and resume.is_done for resume in map(goes_on, plan.jobs)):
-            # Only the records of a job that is whole are those that would be uploaded.
-            from bench.run.existing import upload_problems
-
-            faults += upload_problems(plan)
         raise_problems(faults)
         _planned[key] = plan
     return _planned[key]
+
+
+def upload_problems(directories: Sequence[Path]) -> Iterator[Problem]:
+    """What keeps jobs that are there and whole from being uploaded: records that contradict each other.
+
+    Of one that goes on this is said when it has ended: the trials that contradict may be among those that run again.
+    """
+    # Reading a job back needs much that a new one doesn't.
+    from bench.pack.checks import of_records
+    from bench.records import PLAN, read_job
+    from bench.upload import ANYWAY
+
+    found = [read_job(directory) for directory in directories if (directory / PLAN).is_file()]
+    yield from of_records([record for record in found if record.complete], ANYWAY)
 
 
 def goes_on(job: JobPlan) -> Resume | None:

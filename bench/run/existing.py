@@ -20,7 +20,6 @@ from bench.reading import jsonfile
 from bench.records import planrecord
 from bench.records.planrecord import MERGE_INSTEAD
 from bench.run import resume
-from bench.upload import ANYWAY as UPLOAD_ANYWAY
 
 if TYPE_CHECKING:
     from bench.planning.jobs import JobPlan
@@ -48,20 +47,6 @@ def resume_of(plan: Plan, job: JobPlan) -> Resume | None:
     if problems:
         raise InvalidInput(problems)
     return found
-
-
-def upload_problems(plan: Plan) -> Iterator[Problem]:
-    """What keeps jobs that are there and whole from being uploaded: records that contradict each other.
-
-    Of one that goes on this is said when it has ended: the trials that contradict may be among those that run again.
-    """
-    if not plan.options.upload or plan.options.upload_anyway:
-        return
-    from bench.pack.checks import of_records
-
-    directories = [job.directory for job in plan.jobs if (job.directory / planrecord.FILE_NAME).is_file()]
-    found = [record for record in map(records.read_job, directories) if record.complete]
-    yield from of_records(found, UPLOAD_ANYWAY)
 
 
 def is_free(directory: Path) -> bool:
