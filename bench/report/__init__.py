@@ -18,7 +18,7 @@ from bench.records import PLAN, JobRecord, TrialRecord
 from bench.records import read_job as read_job
 from bench.records.merge import merged
 from bench.report.table import render
-from bench.report.tasktable import median_s, per_pass
+from bench.report.tasktable import legend, median_s, per_pass
 
 
 def report(jobs_dir: Path, names: Sequence[str], *, as_json: bool) -> None:
@@ -59,8 +59,11 @@ def show(jobs: Sequence[JobRecord], together: Sequence[JobRecord] = (), *, as_js
     if as_json:
         print(json.dumps(to_json(jobs, together), indent=2))
     else:
+        explained = legend([*jobs, *together])
         for job in (*jobs, *together):
-            print("\n".join(render(job)))
+            print("\n".join(render(job, explained)))
+            # What the columns mean is the same for all.
+            explained = []
 
 
 def to_json(jobs: Iterable[JobRecord], together: Iterable[JobRecord] = ()) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench import costs
 from bench.baseline import MODELLESS
@@ -18,11 +18,10 @@ from bench.report.tasktable import is_capped
 from bench.scoring.outcome import Outcome
 
 
-def render(job: JobRecord) -> list[str]:
-    """The lines a person sees at the end of a job."""
-    lines = ["", *_head(job), ""]
-    lines += tasktable.lines(job)
-    lines += ["", *_rates(job)]
+def render(job: JobRecord, explained: Sequence[str] = ()) -> list[str]:
+    """The lines a person sees at the end of a job. `explained` is what the table's columns mean."""
+    lines = ["", *_head(job), "", *tasktable.lines(job), ""]
+    lines += [*explained, *([""] if explained else []), *_rates(job)]
     if to_look_at := [*_to_look_at(job)]:
         lines += ["", "to look at:", *(f"  {line}" for line in to_look_at), ""]
     lines.append(f"evidence, trajectories, receipts: {job.directory}")

@@ -57,7 +57,7 @@ class _Part:
 
 
 def lines(job: JobRecord) -> list[str]:
-    """The table with what its columns mean. Columns of their own for trials without a score or cut off, if any are."""
+    """The table. Columns of their own for trials without a score or cut off, if any are."""
     org = _common_org(job)
     outcomes = [trial.outcome for trial in job.trials]
     has = {"unscored": any(map(_is_unscored, outcomes)), "capped": any(map(is_capped, outcomes))}
@@ -71,10 +71,13 @@ def lines(job: JobRecord) -> list[str]:
             rows.append(_row(f"  step {name}", _steps(trials, name), columns, torn=job.is_torn))
     if len({trial.task for trial in job.trials}) > 1:
         rows.append(_row("all", map(_whole, job.trials), columns, torn=job.is_torn))
-    if not job.trials:
-        return aligned(rows)
-    in_steps = any(trial.steps for trial in job.trials)
-    return [*aligned(rows), "", *LEGEND, *([OF_STEPS] if in_steps else [])]
+    return aligned(rows)
+
+
+def legend(jobs: Iterable[JobRecord]) -> list[str]:
+    """What the columns of these jobs' tables mean, as far as there is anything in them."""
+    trials = [trial for job in jobs for trial in job.trials]
+    return [*LEGEND, *([OF_STEPS] if any(trial.steps for trial in trials) else [])] if trials else []
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -13,8 +13,10 @@ from bench import report
 from bench.costs import Spend
 from bench.errors import InvalidInput
 from bench.records import PLAN, JobRecord, Replaced
+from bench.report import tasktable
+from bench.scoring.stepoutcomes import StepOutcome
 from bench.trial.journal import FILE_NAME, JobStopped, attempt_started
-from tests.records.kit import PASSED, UNSCORED, job, trial
+from tests.records.kit import FAILED, PASSED, UNSCORED, job, trial
 
 RESULT = json.dumps(
     {"task_name": "org/a", "agent_execution": {"started_at": "x"}, "verifier_result": {"rewards": {"reward": 1}}}
@@ -33,6 +35,25 @@ def test_json_has_the_fields_that_programs_rely_on(capsys: pytest.CaptureFixture
     assert set(found["trials"][0]) >= {"task", "trial", "outcome", "reason", "labels", "reward", "seconds"}
     assert found["trials"][1]["reward"] is None
     assert shown["merged"] == []
+
+
+def test_json_has_each_steps_verdict_time_and_spend(capsys: pytest.CaptureFixture[str]) -> None:
+    draft = StepOutcome("draft", PASSED, 1.5, Spend(calls=2, output_tokens=7, cost_usd_micros=3))
+    stepped = replace(trial("a__1", PASSED, seconds=4.0, calls=2, cost_usd_micros=3), steps=(draft,))
+    report.show([job(stepped, trial("a__2", FAILED, seconds=8.0, cost_usd_micros=4))], as_json=True)
+    (found,) = json.loads(capsys.readouterr().out)["jobs"]
+    assert (found["calls"], found["median_seconds"], found["cost_per_pass_usd_micros"]) == (2, 6.0, 7)
+    (step,) = found["trials"][0]["steps"]
+    assert (step["name"], step["outcome"], step["reward"], step["seconds"]) == ("draft", "passed", 1.0, 1.5)
+    assert (step["calls"], step["tokens"]["output"], step["cost_usd_micros"]) == (2, 7, 3)
+
+
+def test_what_the_columns_mean_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = replace(job(trial("b__1", PASSED)), stop=JobStopped("waiting", "until 18:40", ""))
+    report.show([job(trial("a__1", PASSED)), stopped], as_json=False)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown.count(tasktable.LEGEND[0]) == 1
+    assert shown[-1].startswith("waiting: until 18:40"), "why a job stopped stays the last line"
 
 
 def test_json_counts_what_replaced_attempts_cost(capsys: pytest.CaptureFixture[str]) -> None:

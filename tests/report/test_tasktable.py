@@ -26,7 +26,7 @@ def rows(*trials: TrialRecord, torn: bool = False) -> list[dict[str, str]]:
     """The table's rows, by column."""
     head, _, *lines = tasktable.lines(replace(job(*trials), is_torn=torn))
     names = [part for part in head.split("  ") if part.strip()]
-    cells = [[part.strip() for part in line.split("  ") if part.strip()] for line in lines[: lines.index("")]]
+    cells = [[part.strip() for part in line.split("  ") if part.strip()] for line in lines]
     return [dict(zip([name.strip() for name in names], each, strict=True)) for each in cells]
 
 
@@ -81,8 +81,15 @@ def test_each_step_has_a_row_below_its_task() -> None:
     assert (task["passed"], task["calls"]) == ("1/2", "6")
     assert [*draft.values()] == ["step draft", "1/2", "4", "0", "0", "$0.0010", "$0.0010", "2.0"]
     assert [*change.values()] == ["step change", "1/1", "2", "0", "0", "$0.0005", "$0.0005", "5.0"]
-    assert tasktable.lines(job(first))[-1] == tasktable.OF_STEPS
-    assert tasktable.lines(job(replace(first, steps=())))[-1] == tasktable.LEGEND[-1]
+
+
+def test_what_the_columns_mean_is_said_as_far_as_there_is_anything_in_them() -> None:
+    plain = trial("a__1", PASSED)
+    stepped = replace(plain, steps=(StepOutcome("draft", PASSED),))
+    assert tasktable.legend([job(plain)]) == [*tasktable.LEGEND]
+    assert tasktable.legend([job(plain), job(stepped)]) == [*tasktable.LEGEND, tasktable.OF_STEPS]
+    assert tasktable.legend([job()]) == []
+    assert max(map(len, tasktable.legend([job(stepped)]))) <= 100
 
 
 @pytest.mark.parametrize("torn", [True, False])
