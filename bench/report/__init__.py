@@ -59,11 +59,10 @@ def show(jobs: Sequence[JobRecord], together: Sequence[JobRecord] = (), *, as_js
     if as_json:
         print(json.dumps(to_json(jobs, together), indent=2))
     else:
-        explained = legend([*jobs, *together])
-        for job in (*jobs, *together):
-            print("\n".join(render(job, explained)))
-            # What the columns mean is the same for all.
-            explained = []
+        shown = [*jobs, *together]
+        for number, job in enumerate(shown, 1):
+            # What the columns mean is the same for all, and the last table is what is still to be seen.
+            print("\n".join(render(job, legend(shown) if number == len(shown) else ())))
 
 
 def to_json(jobs: Iterable[JobRecord], together: Iterable[JobRecord] = ()) -> dict[str, Any]:
