@@ -37,6 +37,9 @@ ALMOST = 0.8
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{5,200}")
 """Of a step: of what is no such name Harbor is asked, whose import takes a while. Windows' devices are shorter."""
 
+MOST_FILES = 1000
+"""How many files are looked into for a reward's name; a task of more may have it in the others."""
+
 IMAGES = ("Dockerfile", "docker-compose.yaml")
 """Below tests/: the verifier has an image of its own, which may write anything."""
 
@@ -162,7 +165,7 @@ def _may_be_written(reward: str, step: Mapping[str, Any], document: Document, di
     if any(images) or any((place / name).is_file() for place in tests for name in IMAGES):
         return True
     files = (file for place in (*tests, directory / "environment") for file in place.rglob("*"))
-    return any(_names(file, reward) for file in files)
+    return any(number >= MOST_FILES or _names(file, reward) for number, file in enumerate(files))
 
 
 def _names(file: Path, reward: str) -> bool:

@@ -114,6 +114,16 @@ def test_a_reward_that_the_tests_name_may_be_a_steps_threshold(home: Project) ->
     assert faults(home) == []
 
 
+def test_a_task_of_very_many_files_is_not_read_through(home: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = in_steps(home, f"{FIRST}min_reward = {{style = 0.5}}\n")
+    (task / "tests/data").mkdir()
+    for number in range(3):
+        (task / f"tests/data/{number}").write_text("")
+    assert len(faults(home)) == 1
+    monkeypatch.setattr("bench.planning.tasksteps.MOST_FILES", 3)
+    assert faults(home) == []
+
+
 def test_nobody_knows_what_a_verifier_with_an_image_of_its_own_writes(home: Project) -> None:
     task = in_steps(home, f"{FIRST}min_reward = {{style = 0.5}}\n")
     (task / "tests/Dockerfile").write_text("FROM scratch\n")
