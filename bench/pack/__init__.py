@@ -110,7 +110,17 @@ def refuse_upload(settings: Settings, job: JobRecord, environ: Mapping[str, str]
     files = {str(path.relative_to(job_dir.parent)): path for path in paths}
     for warning in _unlooked(environ, [job_dir]):
         print(f"warning: {warning}", file=sys.stderr)
-    refuse_secrets(scan(_scanner(settings, environ, [job_dir], trials, ()), files), "nothing was uploaded")
+    scanner = _scanner(settings, environ, [job_dir], trials, ())
+    refuse_secrets([*scan(scanner, files), *_in_links(scanner, trials)], "nothing was uploaded")
+
+
+def _in_links(scanner: Scanner, trials: Iterable[Path]) -> Iterator[Finding]:
+    for trial in trials:
+        for link in contents.links(trial):
+            name = str(link.relative_to(trial.parent.parent))
+            yield from scanner.scan(os.fsencode(link.readlink()), name)
+            if link == trial / contents.READ_BY_ITSELF:
+                yield Finding(printable(name), "what is elsewhere on this host: it is a link, which Harbor follows")
 
 
 def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:

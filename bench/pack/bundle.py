@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import BuzzbenchError, InvalidInput
@@ -237,6 +237,8 @@ def _read(path: Path) -> bytes:
 
 def _wrong(directory: Path, files: Mapping[str, Any]) -> Iterator[str]:
     there = {*_names(directory)} - {MANIFEST, SIGNATURE}
+    # A directory whose files are missing is one that was packed.
+    there -= {f"{above}/" for name in files for above in PurePosixPath(name).parents}
     for name in sorted({*files} | there):
         if what := _fault(directory / name, files.get(name), is_there=name in there):
             yield f"{printable(shown(directory))}/{printable(name)}: {what}"

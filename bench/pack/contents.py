@@ -19,6 +19,11 @@ OF_A_TRIAL = ("config.json", "lock.json", "result.json", "analysis.md", "excepti
 FOLDERS_OF_A_TRIAL = ("agent", "user-agent", "verifier", "artifacts", "steps")
 """Harbor's upload takes the same (0.26, harbor.upload.uploader), but for our own files and the logs."""
 
+FOLDERS_OF_AN_UPLOAD = (*FOLDERS_OF_A_TRIAL, "user-agent-inputs")
+
+READ_BY_ITSELF = "agent/trajectory.json"
+"""Harbor uploads it beside the archive of all, and reads what it leads to where it is a link."""
+
 
 SHOWN_CHARACTERS = 300
 """Of a path that is too long to be one."""
@@ -40,21 +45,32 @@ def of_trial(trial_dir: Path) -> Iterator[Path]:
 def uploaded(directory: Path) -> Iterator[Path]:
     """What Harbor's upload takes of a job's or a trial's directory, logs included."""
     yield from (path for path in sorted(directory.iterdir()) if path.is_file() and not path.is_symlink())
-    for folder in FOLDERS_OF_A_TRIAL:
+    for folder in FOLDERS_OF_AN_UPLOAD:
         for where, names in _walk(directory / folder):
             yield from _files(where, names)
 
 
-def _walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
-    """The directories in a folder, each with its names. Raises InvalidInput for one that can't be looked into.
+def links(trial_dir: Path) -> Iterator[Path]:
+    """The links in a trial's directory: Harbor's upload takes where they lead, as a text."""
+    for folder in FOLDERS_OF_AN_UPLOAD:
+        place = trial_dir / folder
+        if place.is_symlink():
+            yield place
+        for where, names in _walk(place, folders=True):
+            yield from (where / name for name in names if (where / name).is_symlink())
 
+
+def _walk(folder: Path, *, folders: bool = False) -> Iterator[tuple[Path, list[str]]]:
+    """The directories in a folder, each with the names of its files, and of its `folders`.
+
+    Raises InvalidInput for one that can't be looked into.
     Else what is in it would be left out without a word: an agent can make one too deep to have a path.
     """
     if not folder.is_dir() or folder.is_symlink():
         return
     try:
-        for where, _, names in os.walk(folder, onerror=_raise):
-            yield Path(where), sorted(names)
+        for where, inner, names in os.walk(folder, onerror=_raise):
+            yield Path(where), sorted([*names, *inner] if folders else names)
     except OSError as error:
         place = printable(str(error.filename))
         place = place if len(place) <= SHOWN_CHARACTERS else f"{place[:SHOWN_CHARACTERS]}…"

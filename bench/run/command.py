@@ -51,7 +51,7 @@ def bench(plan: Plan, *, dry_run: bool, as_json: bool) -> int:
     if plan.options.uploads and not failure:
         failure = _upload(reports, plan.options)
     if failure:
-        print(f"inv: {failure}", file=sys.stderr)
+        print(f"inv: {failure}".replace("\n", "\ninv: "), file=sys.stderr)
         return failure.exit_code
     return 0 if all(read.complete for read in reports) else 1
 

@@ -374,6 +374,22 @@ def test_pipes_and_sockets_and_what_looks_like_evidence_among_artifacts_are_left
     assert not [name for name in names_of(packed(tmp_path).directory) if name.endswith(("pipe", "device"))]
 
 
+def test_what_a_link_would_have_uploaded_is_refused(tmp_path: Path) -> None:
+    """Harbor takes where a link leads as a text, and reads a trajectory that is one."""
+    job = jobs.make(tmp_path)
+    (job / "alpha__1" / "artifacts" / "notes").symlink_to("/etc/passwd")
+    pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {"MY_KEY": KEY})
+    (job / "alpha__1" / "artifacts" / "more").symlink_to(KEY)
+    (job / "alpha__2" / "agent" / "trajectory.json").unlink()
+    (job / "alpha__2" / "agent" / "trajectory.json").symlink_to("/etc/passwd")
+    with pytest.raises(InvalidInput) as caught:
+        pack.refuse_upload(jobs.settings(tmp_path), records.read_job(job), {"MY_KEY": KEY})
+    said = str(caught.value).splitlines()
+    assert said[0] == "lb-team/alpha__1/artifacts/more:1: holds the value of MY_KEY, in plain"
+    what = "what is elsewhere on this host: it is a link, which Harbor follows"
+    assert said[1] == f"lb-team/alpha__2/agent/trajectory.json: holds {what}"
+
+
 def test_artifacts_that_are_a_link_are_not_followed(tmp_path: Path) -> None:
     job = jobs.make(tmp_path)
     (tmp_path / "elsewhere").mkdir()
@@ -615,6 +631,8 @@ def test_without_a_key_to_ask_for_it_is_said_that_anybody_may_have_signed(
     [
         (lambda out: (out / "lb-team/alpha__1/result.json").write_text("{}"), "alpha__1/result.json: is not what was"),
         (lambda out: (out / "lb-team/alpha__1/lock.json").unlink(), "alpha__1/lock.json: is missing"),
+        (lambda out: shutil.rmtree(out / "lb-team/alpha__1/agent"), r"^\S*alpha__1/agent/trajectory.json: is missing$"),
+        (lambda out: (out / "lb-team/alpha__1/agent/trajectory.json").unlink(), r"^\S*trajectory.json: is missing$"),
         (lambda out: (out / "lb-team/more.txt").write_text("x"), "lb-team/more.txt: is not on the list"),
         (lambda out: (out / "lb-team/link").symlink_to("/etc"), "lb-team/link: is not on the list"),
         (lambda out: (out / "lb-team/a\nb").write_text("x"), r"out/lb-team/a\\nb: is not on the list$"),
@@ -703,6 +721,7 @@ def test_what_is_packed_and_uploaded_is_what_harbor_takes(tmp_path: Path) -> Non
     jobs.make(tmp_path)
     row = yaml.safe_load((packed(tmp_path).directory / "leaderboard-row.yaml").read_text())
     assert len(LeaderboardRowsCreateConfig.model_validate(row).rows[0].trial_ids) == 5
+    assert {*uploader._TRIAL_ARCHIVE_INCLUDES} <= {*contents.OF_A_TRIAL, *contents.FOLDERS_OF_AN_UPLOAD, "trial.log"}
     taken = {*uploader._TRIAL_ARCHIVE_INCLUDES} - {"trial.log", "user-agent-inputs"}
     assert taken == {*contents.OF_A_TRIAL, *contents.FOLDERS_OF_A_TRIAL} - {
         *("buzzbench-evidence.json", "buzzbench-checks.json", "buzzbench-fault.json", "steps")
