@@ -137,7 +137,7 @@ def _least_of_a_call(condition: Condition, endpoints: Mapping[str, Endpoint]) ->
     if alone:
         who, model, most = condition.name, alone.model, _most_of(alone, condition, endpoints)
     elif lead:
-        who, model, most = lead.name, lead.model, lead.most_output_tokens
+        who, model, most = lead.name, lead.model, condition.output_bound(lead)
     else:
         return condition.name, Limits(1, 1, 1)
     if most is None:

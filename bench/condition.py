@@ -41,7 +41,8 @@ BUZZ_AGENT_EXTRAS = frozenset(
 
 
 DEFAULT_OUTPUT_TOKENS = 8192
-"""What an answer of a builtin agent may have at most, where its manifest doesn't say: Anthropic's dialect wants one."""
+"""What an answer of a builtin agent may have at most, where its manifest doesn't say (Anthropic's dialect wants that to
+be said), and its model can answer with so many."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,6 @@ class Agent:
     platform_prompt: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Settings of its own harness alone."""
-
-    @property
-    def most_output_tokens(self) -> int | None:
-        """What bounds each of its answers; None where that is its harness's own affair."""
-        default = DEFAULT_OUTPUT_TOKENS if self.harness == "builtin" else None
-        return self.max_output_tokens or default
 
 
 @dataclass(frozen=True)
@@ -139,6 +134,14 @@ class Condition:
     @property
     def workers(self) -> tuple[Agent, ...]:
         return tuple(agent for agent in self.agents if agent.kind == "worker")
+
+    def output_bound(self, agent: Agent) -> int | None:
+        """What bounds each of an agent's answers, in tokens; None where that is its harness's own affair."""
+        if agent.max_output_tokens is not None or agent.harness != "builtin":
+            return agent.max_output_tokens
+        price = self.prices.get(agent.model)
+        most = price.max_output_tokens if price else None
+        return DEFAULT_OUTPUT_TOKENS if most is None else min(most, DEFAULT_OUTPUT_TOKENS)
 
     @property
     def harnesses(self) -> tuple[str, ...]:

@@ -196,6 +196,10 @@ def test_a_builtin_agents_usual_bound_counts_where_its_manifest_has_none(tmp_pat
     with pytest.raises(InvalidInput, match="an answer of orch may use 8,192 tokens: no call would go out"):
         home.plan(manifest=manifest, budget_tokens="8191")
     assert home.plan(manifest=manifest, budget_tokens="8192").budget.tokens == 8192
+    data = home.team(trial_budget={"timeout_seconds": 900, "max_tokens": 5_000})
+    data["prices"]["claude-sonnet-4-6"]["max_output_tokens"] = 4_096
+    least = home.plan(manifest=home.manifest(data), budget_tokens="4096")
+    assert {least.condition.output_bound(agent) for agent in least.condition.agents} == {4_096}, "its model has no more"
 
 
 def test_what_earlier_runs_left_of_a_cap_has_to_hold_a_call(tmp_path: Path) -> None:

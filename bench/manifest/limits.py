@@ -86,14 +86,15 @@ def _first_call(
     output = _number(generation, "max_output_tokens")
     of = f"generation.max_output_tokens {output}"
     if "max_output_tokens" not in generation and member.get("harness") == "builtin" and not alone:
-        output = DEFAULT_OUTPUT_TOKENS
+        most = _number(_price(document.data, member), "max_output_tokens")
+        output = min(most or DEFAULT_OUTPUT_TOKENS, DEFAULT_OUTPUT_TOKENS)
         of = f"the {output} that an answer may have where generation.max_output_tokens is not set"
     if output is None:
         return
     for cap in ("max_tokens", "max_output_tokens"):
-        most = _number(budget, cap)
-        if most is not None and most < output:
-            what = f"{where}{most} is below {of}: no call could be made"
+        allowed = _number(budget, cap)
+        if allowed is not None and allowed < output:
+            what = f"{where}{allowed} is below {of}: no call could be made"
             yield document.problem((*place, cap), what)
     rate, most_usd = _output_rate(document.data, member), _number(budget, "max_cost_usd")
     if rate is None or most_usd is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
-from bench.condition import DEFAULT_OUTPUT_TOKENS
 from bench.gateway.protocol import Grant, Notice
 from bench.harness import prompt, toolspecs
 from bench.harness.bounds import Conduct
@@ -60,12 +59,14 @@ class Team:
     def _seat(self, seat: Seat, grant: Grant) -> BuiltinAgent:
         agent, room, session = seat.agent, self._room, self._stage.session
         tools = toolspecs.offered(agent.kind)
+        bound = session.condition.output_bound(agent)
+        assert bound is not None, "a builtin agent's answers have one"
         model = Model(
             session.http,
             base_url=grant.base_url,
             token=grant.token,
             dialect=session.endpoints[agent.endpoint].dialect,
-            generation=Generation(agent.model, agent.max_output_tokens or DEFAULT_OUTPUT_TOKENS, agent.thinking_effort),
+            generation=Generation(agent.model, bound, agent.thinking_effort),
         )
         if grant.turns is not None:
             people = room.cast.people
