@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import settings as settings_module
-from bench.errors import MachineLacks, Problem, raise_problems
+from bench.errors import InvalidInput, MachineLacks, Problem, raise_problems
+from bench.settings import STACKS
 
 if TYPE_CHECKING:
     from bench.validate.run import Tries
-
-STACKS = ("embedded", "compose")
 
 
 def keys(*, show: bool) -> None:
@@ -34,7 +33,7 @@ def env() -> None:
 
 def check_up(*, stack: str, **_: Any) -> None:
     if stack and stack not in STACKS:
-        raise_problems([Problem("--stack", f"no such stack: {stack!r}", f"give one of {', '.join(STACKS)}")])
+        raise InvalidInput.of("--stack", f"no such stack: {stack!r}", f"give one of {', '.join(STACKS)}")
 
 
 def up(*, fresh: bool, stack: str) -> None:

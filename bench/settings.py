@@ -16,6 +16,9 @@ from bench.nearest import did_you_mean
 ROOT = Path(__file__).resolve().parent.parent
 """The project's folder. `.benchmark/`, `jobs/` and `buzz-dataset/` belong to it, not to the current one."""
 
+STACKS = ("embedded", "compose")
+"""The kinds of stack: without Docker, and of production images."""
+
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 """What Compose takes (public case 40)."""
 

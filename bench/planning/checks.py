@@ -64,7 +64,7 @@ def deadline_problems(
                 yield from (Problem(where, found.what, found.fix) for found in error.problems)
 
 
-def combination_problems(upload: bool, rehearsal: str | None, gui: bool, stack: str) -> Iterator[Problem]:
+def combination_problems(*, upload: bool, rehearsal: str | None, gui: bool, stack: str) -> Iterator[Problem]:
     """Options that don't go together with what runs."""
     if upload and rehearsal:
         yield Problem("--upload", "a rehearsal measures nothing and can't be uploaded", "leave out one of the two")

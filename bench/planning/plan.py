@@ -6,13 +6,14 @@ Everything that a person can get wrong is found here, all at once (exit 2), and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench import baseline, budget
 from bench import endpoints as endpoint_files
 from bench import manifest as manifests
-from bench.condition import Condition
+from bench.condition import Condition, Limits
 from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.faults import Faults
@@ -20,18 +21,43 @@ from bench.nearest import did_you_mean
 from bench.planning import baselines, checks, extras, harborjob, harbortask
 from bench.planning import jobs as plan_jobs
 from bench.planning import replay as replays
+from bench.planning.dataset import Task
 from bench.planning.extras import Extras
 from bench.planning.options import Options
 from bench.planning.planned import Plan
 from bench.planning.replay import Replay
-from bench.planning.selection import choose
+from bench.planning.selection import Selection, choose
+from bench.settings import STACKS
 from bench.trial import reach
 
 DEFAULT_MANIFEST = "manifests/tb-cobol-sonnet-haiku.yaml"
 DEFAULT_ENDPOINTS = "manifests/endpoints/anthropic-live.json"
 REHEARSAL_MANIFEST = "manifests/rehearsal.yaml"
 DEFAULT_SCRIPT = "good"
-STACKS = ("embedded", "compose")
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """What the options come to, each by itself: not yet held against the others."""
+
+    options: Options
+    rehearsal: str | None
+    replay: Replay | None
+    selection: Selection | None
+    extras: Extras
+    condition: Condition | None
+    endpoints: Mapping[str, Endpoint]
+    endpoint_config: Path | None
+    environment: str
+    stack: str
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return self.selection.tasks if self.selection else ()
+
+    @property
+    def modelless(self) -> bool:
+        return _is_scripted(self.rehearsal, self.replay) or self.options.agent in baseline.MODELLESS
 
 
 def make(options: Options, upload_problems: Callable[[Sequence[Path]], Iterable[Problem]] | None = None) -> Plan:
@@ -43,6 +69,42 @@ def make(options: Options, upload_problems: Callable[[Sequence[Path]], Iterable[
     Harbor says of the tasks, which takes longer than all the rest.
     """
     faults = Faults()
+    draft = _draft(options, faults)
+    options, condition, selection = draft.options, draft.condition, draft.selection
+    jobs = plan_jobs.make(options, selection, condition, faults)
+    of_job = budget.of_job(options, faults)
+    faults += _unfit(draft, of_job)
+    if not options.dry_run:
+        faults += harbortask.problems(task for task in draft.tasks if not task.problems)
+        if upload_problems and options.upload and not options.upload_anyway:
+            faults += upload_problems([job.directory for job in jobs])
+        checks.hide_keys(draft.endpoints)
+        if not _is_astray(options):
+            faults += _lacking(draft)
+    if condition is None or not all(job.dataset or job.tasks for job in jobs):
+        raise_problems(faults)  # What is planned can't be told.
+    assert condition
+    plan = Plan(
+        jobs=jobs,
+        stack=draft.stack,
+        environment=draft.environment,
+        rehearsal=draft.rehearsal,
+        condition=condition,
+        endpoints=draft.endpoints,
+        endpoint_config=draft.endpoint_config,
+        n_tasks=len(selection.dataset.tasks) if selection and selection.dataset else None,
+        options=options,
+        agent=options.agent,
+        extras=draft.extras,
+        replay=draft.replay,
+        budget=of_job,
+    )
+    faults += checks.leaderboard_problems(options, [harborjob.verdict(plan, job) for job in jobs])
+    raise_problems(faults)
+    return plan
+
+
+def _draft(options: Options, faults: Faults) -> _Draft:
     rehearsal = _script(options, faults)
     replay = replays.read(options, faults)
     if options.replay and replay is None:
@@ -52,70 +114,58 @@ def make(options: Options, upload_problems: Callable[[Sequence[Path]], Iterable[
     options = replays.with_attempts(options, selection.tasks if selection else (), replay, faults)
     harbors = extras.read(options, faults)
     condition, endpoints, endpoint_config = _terms(options, rehearsal, replay, harbors, faults)
-    scripted = rehearsal is not None or (replay is not None and replay.rehearsal is not None)
-    environment = options.environment or ("sandbox" if scripted else "docker")
-    known = [*checks.environment_problems(environment)]
-    faults += known
+    environment = options.environment or ("sandbox" if _is_scripted(rehearsal, replay) else "docker")
+    unknown = [*checks.environment_problems(environment)]
+    faults += unknown
     stack = _stack(options, condition, faults)
-    if not known:
+    if not unknown:
         faults += extras.problems(harbors, environment, options.agent)
-    jobs = plan_jobs.make(options, selection, condition, faults)
-    of_job = budget.of_job(options, faults)
-    faults += checks.combination_problems(options.uploads, rehearsal, options.gui, stack)
-    tasks = selection.tasks if selection else ()
-    modelless = scripted or options.agent in baseline.MODELLESS
+    return _Draft(
+        options, rehearsal, replay, selection, harbors, condition, endpoints, endpoint_config, environment, stack
+    )
+
+
+def _is_scripted(rehearsal: str | None, replay: Replay | None) -> bool:
+    """Whether a script answers, now or when it was recorded."""
+    return rehearsal is not None or (replay is not None and replay.rehearsal is not None)
+
+
+def _unfit(draft: _Draft, of_job: Limits) -> Iterator[Problem]:
+    """What doesn't go together."""
+    options, condition, tasks, environment = draft.options, draft.condition, draft.tasks, draft.environment
+    yield from checks.combination_problems(
+        upload=options.uploads, rehearsal=draft.rehearsal, gui=options.gui, stack=draft.stack
+    )
     if environment == "sandbox":
-        faults += checks.sandbox_problems(tasks, modelless=modelless)
+        yield from checks.sandbox_problems(tasks, modelless=draft.modelless)
     if condition:
         sockets = reach.by_sockets(environment, options.environ, options.doors)
-        faults += checks.real_agent_problems(tasks, condition, environment, modelless=modelless, sockets=sockets)
-        faults += checks.deadline_problems(tasks, condition, harbors.config)
-        faults += budget.too_small(condition, endpoints, of_job)
-        faults += checks.member_problems(tasks, condition)
-        faults += checks.team_problems(tasks, condition)
-        faults += baselines.reach_problems(tasks, condition, environment)
-        faults += baselines.endpoint_problems(condition, endpoints)
-        faults += baselines.bound_problems(condition, endpoints, of_job)
-        if rehearsal:
-            faults += checks.script_problems(tasks, rehearsal, condition)
+        yield from checks.real_agent_problems(tasks, condition, environment, modelless=draft.modelless, sockets=sockets)
+        yield from checks.deadline_problems(tasks, condition, draft.extras.config)
+        yield from budget.too_small(condition, draft.endpoints, of_job)
+        yield from checks.member_problems(tasks, condition)
+        yield from checks.team_problems(tasks, condition)
+        yield from baselines.reach_problems(tasks, condition, environment)
+        yield from baselines.endpoint_problems(condition, draft.endpoints)
+        yield from baselines.bound_problems(condition, draft.endpoints, of_job)
+        if draft.rehearsal:
+            yield from checks.script_problems(tasks, draft.rehearsal, condition)
     if options.agent == "oracle":
-        faults += baselines.solution_problems(tasks)
-    if not options.dry_run:
-        faults += harbortask.problems(task for task in tasks if not task.problems)
-        if upload_problems and options.upload and not options.upload_anyway:
-            faults += upload_problems([job.directory for job in jobs])
-        checks.hide_keys(endpoints)
-        if not _is_astray(options):
-            faults += checks.key_problems(
-                endpoints, endpoint_config, options.environ, baseline=options.agent is not None
-            )
-            faults += checks.machine_problems(
-                condition, stack, environment, options.environ, upload=options.uploads, gui=options.gui
-            )
-            faults += checks.listening_problems(endpoints, endpoint_config)
-            if not known and environment not in ("sandbox", "docker"):
-                faults += extras.preflight(harbors, environment)
-    if condition is None or not all(job.dataset or job.tasks for job in jobs):
-        raise_problems(faults)  # What is planned can't be told.
-    assert condition
-    plan = Plan(
-        jobs=jobs,
-        stack=stack,
-        environment=environment,
-        rehearsal=rehearsal,
-        condition=condition,
-        endpoints=endpoints,
-        endpoint_config=endpoint_config,
-        n_tasks=len(selection.dataset.tasks) if selection and selection.dataset else None,
-        options=options,
-        agent=options.agent,
-        extras=harbors,
-        replay=replay,
-        budget=of_job,
+        yield from baselines.solution_problems(tasks)
+
+
+def _lacking(draft: _Draft) -> Iterator[Problem]:
+    """What a run needs that isn't there: keys, an engine, programs, servers."""
+    options, environment = draft.options, draft.environment
+    yield from checks.key_problems(
+        draft.endpoints, draft.endpoint_config, options.environ, baseline=options.agent is not None
     )
-    faults += checks.leaderboard_problems(options, [harborjob.verdict(plan, job) for job in jobs])
-    raise_problems(faults)
-    return plan
+    yield from checks.machine_problems(
+        draft.condition, draft.stack, environment, options.environ, upload=options.uploads, gui=options.gui
+    )
+    yield from checks.listening_problems(draft.endpoints, draft.endpoint_config)
+    if environment not in ("sandbox", "docker") and not any(checks.environment_problems(environment)):
+        yield from extras.preflight(draft.extras, environment)
 
 
 def _is_astray(options: Options) -> bool:
@@ -148,8 +198,8 @@ def _terms(
     if options.model:
         what = "only a baseline plays another model than its own; a team's are in its --manifest"
         faults.append(Problem("--model", what, "leave it out, or name an --agent"))
-    scripted = rehearsal or (replay and replay.rehearsal)
-    manifest = options.manifest or options.root / (REHEARSAL_MANIFEST if scripted else DEFAULT_MANIFEST)
+    usual = REHEARSAL_MANIFEST if _is_scripted(rehearsal, replay) else DEFAULT_MANIFEST
+    manifest = options.manifest or options.root / usual
     condition = faults.catch(lambda: manifests.load(manifest))
     path = options.endpoint_config or options.root / DEFAULT_ENDPOINTS
     if condition is None:
