@@ -28,7 +28,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from bench.condition import BUZZ_AGENT_EXTRAS, Limits
+from bench.condition import BUZZ_AGENT_EXTRAS, DEFAULT_OUTPUT_TOKENS, Limits
 from bench.errors import Problem
 from bench.nearest import did_you_mean
 from bench.prices import HIGHEST_USD_PER_MILLION, MOST_ANSWER_TOKENS, USD_MICROS, Price, Tier, rate_usd_micros
@@ -124,7 +124,9 @@ class Generation(Strict):
     """How a member's model is asked."""
 
     max_output_tokens: Answer | None = Field(
-        None, description="The most tokens of one answer, thinking among them. By default the harness's own."
+        None,
+        description="The most tokens of one answer, thinking among them. By default the harness's own: of `builtin` "
+        f"{DEFAULT_OUTPUT_TOKENS:,}, or what the model's price says that it can answer with, where that is less.",
     )
     context_window_tokens: Count | None = Field(
         None,
