@@ -7,6 +7,7 @@ One list for all: for what a cassette must not hold (`bench/gateway/redaction.py
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable
 from urllib.parse import quote
@@ -84,7 +85,8 @@ def _is_word(text: str) -> bool:
 
 def forms(secret: str) -> frozenset[str]:
     """The texts by which a secret can be found whole: as it is, URL-encoded, in hex, in Base64, in JSON's escapes."""
-    found = {secret, quote(secret, safe=""), quote(secret), secret.replace("/", "\\/")}
+    escaped = {json.dumps(secret, ensure_ascii=pure)[1:-1] for pure in (True, False)}
+    found = {secret, quote(secret, safe=""), quote(secret), *escaped, *(one.replace("/", "\\/") for one in escaped)}
     return frozenset(form for form in found | encoded(secret.encode()) if len(form) >= SHORTEST)
 
 

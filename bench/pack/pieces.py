@@ -89,7 +89,7 @@ class _Place:
 
 
 def joined(data: bytes) -> Iterator[Joined]:
-    """What is in more than one piece, of the JSON in these bytes."""
+    """The strings of each JSON value in these bytes, and what is in more than one piece in a field of several."""
     fields: OrderedDict[int, Joined] = OrderedDict()
     seen: set[int] = set()
     for line, value in _values(data):
@@ -102,7 +102,8 @@ def joined(data: bytes) -> Iterator[Joined]:
                 followed.add(piece, line)
                 if len(fields) > MOST_FIELDS:
                     yield from _several(fields.popitem(last=False)[1], seen)
-        yield from _several(whole, seen)
+        if whole.starts:
+            yield whole
     for followed in fields.values():
         yield from _several(followed, seen)
 

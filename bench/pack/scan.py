@@ -188,18 +188,24 @@ class Scanner:
                 break
 
     def _in_pieces(self, data: bytes, shown: str) -> Iterator[Finding]:
-        for batch in _batches(pieces.joined(_narrow(data))):
+        data = _narrow(data)
+        for batch in _batches(pieces.joined(data)):
             texts = [bytes(joined.text) for joined in batch]
             starts = [*itertools.accumulate((len(text) + 1 for text in texts), initial=0)]
             for hit in self._hits(b"\0".join(texts)):
                 number = bisect_right(starts, hit.start) - 1
                 joined, begin = batch[number], hit.start - starts[number]
                 first, last, stop = joined.over(begin, hit.end - starts[number])
-                if first == last or any(one.what == hit.what for one in self._hits(texts[number][begin:stop])):
-                    continue  # It is in one piece, and was found there.
-                over = "two fields" if last == first + 1 else f"{last - first + 1} fields"
-                place = shown + printable(joined.place(last))
-                if finding := self._kept(place, f"{hit.what.removesuffix(', in plain')}, over {over}", hit.mark):
+                if first == last:
+                    if texts[number][begin : begin + hit.end - hit.start] in data:
+                        continue  # It needed no JSON to be found.
+                    what = hit.what
+                elif any(one.what == hit.what for one in self._hits(texts[number][begin:stop])):
+                    continue  # It is in one piece, and goes on by chance.
+                else:
+                    over = "two fields" if last == first + 1 else f"{last - first + 1} fields"
+                    what = f"{hit.what.removesuffix(', in plain')}, over {over}"
+                if finding := self._kept(shown + printable(joined.place(last)), what, hit.mark):
                     yield finding
 
     def _hits(self, data: bytes) -> Iterator[_Hit]:
@@ -301,7 +307,7 @@ def _readings(data: bytes) -> Iterator[bytes]:
 
 def _narrow(data: bytes) -> bytes:
     """A text in UTF-16 or UTF-32 as bytes of its letters."""
-    return data.replace(b"\0", b"") if WIDE.search(data) else data
+    return data.replace(b"\0", b"") if b"\0" in data and WIDE.search(data) else data
 
 
 def _plain(data: bytes) -> bytes:

@@ -75,6 +75,19 @@ def test_a_secret_of_ours_is_found_in_every_usual_form(form: str) -> None:
     assert first.mark == ""
 
 
+AWKWARD = 'c4nary"of\\a/pässword\nin two lines'
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_a_secret_that_json_escapes_is_found_however_deep_in_strings_of_json(pure: bool) -> None:
+    text = f"the key: {AWKWARD}!"
+    for depth in range(4):
+        (finding, *_) = found(text, "a.txt", secrets={"the value of KEY": AWKWARD})
+        assert "the value of KEY" in finding.what, depth
+        assert not found(text.replace("c4nary", "no").replace("lines", "no"), "a.txt", secrets={"A": AWKWARD})
+        text = json.dumps({"text": text}, ensure_ascii=pure)
+
+
 @pytest.mark.parametrize("cut", range(6, len(KEY) - 5))
 def test_a_secret_of_ours_is_found_wherever_it_is_cut_in_two(cut: int) -> None:
     text = json.dumps({"a": KEY[:cut], "b": {"c": KEY[cut:]}})
