@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from bench.errors import BuzzbenchError
 from bench.planning.options import Options
 from bench.planning.plan import make
 from bench.planning.planned import Plan
@@ -105,3 +107,17 @@ def project(root: Path) -> Project:
     shutil.copytree(ROOT / "manifests", root / "manifests")
     (root / "buzz-dataset").mkdir()
     return Project(root)
+
+
+def refused(home: Project, **changes: Any) -> str:
+    """What is said of a plan that is refused."""
+    with pytest.raises(BuzzbenchError) as caught:
+        home.plan(**changes)
+    return str(caught.value)
+
+
+def real_team(project: Project, harness: str = "buzz-agent") -> Path:
+    data = project.team()
+    for member in data["roster"]:
+        member["harness"] = harness
+    return project.manifest(data)
