@@ -94,6 +94,7 @@ async def _attempt(
     except BaseException:
         principal.job.settle(reservation, Amount())
         raise
+    principal.tally.sent_calls += 1
     ended = await _under_way(call, under_way, sending)
     attempt.again = _met(principal, attempt, ended) and not sink.has_begun
     booking.settle(call, request, reservation, ended)
@@ -120,7 +121,6 @@ def _begin(
         except (TypeError, RecursionError) as error:
             raise Refused(400, "bad_request", "the body is nested too deep to be recorded") from error
     attempt.sent_at = time.monotonic()
-    principal.tally.sent_calls += 1
     if principal.player is not None:
         return attempts.play(principal.player, call.wire, request)
     booking.open_(call, request, reservation)

@@ -31,9 +31,12 @@ class Meter:
         self._context, self._condition, self._before = context, condition, before or {}
         self._sums: dict[str, Spend] = {}
         self.agents: dict[str, dict[str, Any]] = {}
+        self._is_settled = False
 
     def count(self, agent: Agent, tokens: Tokens) -> None:
-        """One answer of the agent's model."""
+        """One answer of the agent's model. One that is read after the gateway told its own figures is in them."""
+        if self._is_settled:
+            return
         cost = call_cost(self._condition, agent, tokens)
         fresh, cache_read, cache_write, output = (known or 0 for known in tokens.classes)
         call = Spend(1, fresh, cache_read, cache_write, output, cost or 0, int(cost is None))
@@ -43,6 +46,7 @@ class Meter:
 
     def settle(self, usage: Mapping[str, AgentUsage]) -> None:
         """The gateway's own figures of the trial, which count what we did not see (calls that were cut)."""
+        self._is_settled = True
         self.agents.clear()
         for name, used in sorted(usage.items()):
             before = self._before.get(name)
