@@ -18,7 +18,7 @@ from bench.endpoints import SCRIPTED, Endpoint
 from bench.errors import Problem, raise_problems
 from bench.faults import Faults
 from bench.nearest import did_you_mean
-from bench.planning import baselines, checks, extras, harborjob, harbortask
+from bench.planning import baselines, checks, extras, harborjob, harbortask, machine
 from bench.planning import jobs as plan_jobs
 from bench.planning import replay as replays
 from bench.planning.dataset import Task
@@ -78,7 +78,7 @@ def make(options: Options, upload_problems: Callable[[Sequence[Path]], Iterable[
         faults += harbortask.problems(task for task in draft.tasks if not task.problems)
         if upload_problems and options.upload and not options.upload_anyway:
             faults += upload_problems([job.directory for job in jobs])
-        checks.hide_keys(draft.endpoints)
+        machine.hide_keys(draft.endpoints)
         if not _is_astray(options):
             faults += _lacking(draft)
     if condition is None or not all(job.dataset or job.tasks for job in jobs):
@@ -157,13 +157,13 @@ def _unfit(draft: _Draft, of_job: Limits) -> Iterator[Problem]:
 def _lacking(draft: _Draft) -> Iterator[Problem]:
     """What a run needs that isn't there: keys, an engine, programs, servers."""
     options, environment = draft.options, draft.environment
-    yield from checks.key_problems(
+    yield from machine.key_problems(
         draft.endpoints, draft.endpoint_config, options.environ, baseline=options.agent is not None
     )
-    yield from checks.machine_problems(
+    yield from machine.machine_problems(
         draft.condition, draft.stack, environment, options.environ, upload=options.uploads, gui=options.gui
     )
-    yield from checks.listening_problems(draft.endpoints, draft.endpoint_config)
+    yield from machine.listening_problems(draft.endpoints, draft.endpoint_config)
     if environment not in ("sandbox", "docker") and not any(checks.environment_problems(environment)):
         yield from extras.preflight(draft.extras, environment)
 
