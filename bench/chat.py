@@ -18,7 +18,8 @@ from typing import Any
 from bench.errors import InvalidInput
 from bench.nearest import nearest
 from bench.reading.jsonfile import object_in
-from bench.records import EVIDENCE, JobRecord, TrialRecord, read_job
+from bench.records import EVIDENCE, read_job
+from bench.records.job import JobRecord, TrialRecord
 from bench.report import directories_of
 
 INDENT = " " * 6

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 
 from bench import costs, records
+from bench.records.job import JobRecord
 from bench.stack import address
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced, AttemptStarted, TrialEnded
@@ -42,7 +43,7 @@ def assert_whole(installed: Installation, job_dir: Path, before: dict[str, dict[
     assert installed.job_processes() == []
 
 
-def _assert_each_ran_once(job_dir: Path, job: records.JobRecord) -> None:
+def _assert_each_ran_once(job_dir: Path, job: JobRecord) -> None:
     entries = journal.read(job_dir / journal.FILE_NAME).entries
     begun = Counter(entry.trial for entry in entries if isinstance(entry, AttemptStarted))
     ended = Counter(entry.trial for entry in entries if isinstance(entry, TrialEnded) and entry.outcome != "unscored")
@@ -52,7 +53,7 @@ def _assert_each_ran_once(job_dir: Path, job: records.JobRecord) -> None:
     assert set(ended.values()) <= {1}
 
 
-def _assert_receipts_agree(job_dir: Path, job: records.JobRecord) -> None:
+def _assert_receipts_agree(job_dir: Path, job: JobRecord) -> None:
     for trial in job.trials:
         result = json.loads((job_dir / trial.trial / "result.json").read_text())["agent_result"]
         spend = trial.spend
@@ -72,7 +73,7 @@ def _assert_replaced_are_kept(job_dir: Path) -> None:
             assert not (job_dir / entry.trial).exists()
 
 
-def _assert_projected(installed: Installation, job: records.JobRecord) -> None:
+def _assert_projected(installed: Installation, job: JobRecord) -> None:
     stack = address(installed.state_dir)
     assert stack
     with psycopg.connect(stack.dsn) as connection:

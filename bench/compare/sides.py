@@ -13,7 +13,8 @@ from bench.compare import terms
 from bench.compare.paired import Interval, difference_interval, sign_test
 from bench.compare.terms import Term
 from bench.costs import Spend
-from bench.records import MIXED, JobRecord
+from bench.records import MIXED
+from bench.records.job import JobRecord
 
 LEFT_NOTHING = "{0} planned trials of {1} left nothing, of tasks that nobody knows: they are in no figure"
 
@@ -55,7 +56,7 @@ class Figures:
     median_s: float | None
     """Of the scored trials; None where there are none."""
     unsure: bool = False
-    """Whether the spend may lack something (`bench.records.TrialRecord.unsure`)."""
+    """Whether the spend may lack something (`bench.records.job.TrialRecord.unsure`)."""
 
     @property
     def unscored(self) -> int:

@@ -20,7 +20,8 @@ from bench.faults import shown
 from bench.pack import bundle, checks, contents, known, metadata, signing
 from bench.pack.metadata import Said as Said
 from bench.pack.scan import MOST_BYTES, Finding, Scanner, printable
-from bench.records import JobRecord, TrialRecord, read_job, trial_directories
+from bench.records import read_job, trial_directories
+from bench.records.job import JobRecord, TrialRecord
 from bench.records.merge import merged
 from bench.report import directories_of
 from bench.settings import Settings

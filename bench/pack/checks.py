@@ -12,8 +12,9 @@ from bench.errors import Problem
 from bench.faults import shown
 from bench.planning import leaderboard
 from bench.planning.leaderboard import ATTEMPTS, LEAST_ATTEMPTS, Reason, Verdict
-from bench.records import JOURNAL, JobRecord
+from bench.records import JOURNAL
 from bench.records.claim import is_claimed
+from bench.records.job import JobRecord
 from bench.records.merge import measured
 
 NEEDED = ("config.json", "lock.json", "result.json")

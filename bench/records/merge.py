@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.planning import leaderboard
-from bench.records import JobRecord, Replaced, TrialRecord
+from bench.records.job import JobRecord, Replaced, TrialRecord
 
 
 def merged(jobs: Sequence[JobRecord]) -> list[JobRecord]:

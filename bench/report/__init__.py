@@ -14,8 +14,9 @@ from bench.condition import trust_domain
 from bench.costs import Spend
 from bench.errors import InvalidInput
 from bench.nearest import nearest
-from bench.records import PLAN, JobRecord, TrialRecord
+from bench.records import PLAN
 from bench.records import read_job as read_job
+from bench.records.job import JobRecord, TrialRecord
 from bench.records.merge import merged
 from bench.report.table import render
 from bench.report.tasktable import legend, median_s, per_pass

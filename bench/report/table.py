@@ -11,7 +11,7 @@ from bench.budget import agents_said, caps_said, said
 from bench.condition import Limits, trust_domain
 from bench.costs import usd
 from bench.faults import shown
-from bench.records import JobRecord, TrialRecord
+from bench.records.job import JobRecord, TrialRecord
 from bench.records.planrecord import JobPlanRecord
 from bench.report import tasktable
 from bench.report.tasktable import is_capped

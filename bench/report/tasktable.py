@@ -9,7 +9,7 @@ from statistics import median
 from bench import costs
 from bench.costs import Spend, usd
 from bench.prices import USD_MICROS
-from bench.records import JobRecord, TrialRecord
+from bench.records.job import JobRecord, TrialRecord
 from bench.scoring.outcome import Outcome
 
 CAPPED = frozenset({"budget", "agent_budget"})

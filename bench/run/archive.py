@@ -18,7 +18,7 @@ from typing import Any
 from bench import records
 from bench.errors import BuzzbenchError
 from bench.files import make_private_directory, sync_directory, write_atomically
-from bench.records import TrialRecord
+from bench.records.job import TrialRecord
 from bench.trial import journal
 from bench.trial.journal import AttemptReplaced
 

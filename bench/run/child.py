@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harbor.trial.hooks import TrialHookEvent
 
     from bench.docker.starts import Starts
-    from bench.records import TrialRecord
+    from bench.records.job import TrialRecord
     from bench.run.admission import Admission
     from bench.run.retried import Retries
 

@@ -15,7 +15,7 @@ from bench.run.asked import goes_on, is_done
 if TYPE_CHECKING:
     from bench.planning.options import Options
     from bench.planning.planned import Plan
-    from bench.records import JobRecord
+    from bench.records.job import JobRecord
     from bench.settings import Settings
     from bench.stack import StackAddress
 

@@ -24,7 +24,7 @@ from bench.run import resume
 if TYPE_CHECKING:
     from bench.planning.jobs import JobPlan
     from bench.planning.planned import Plan
-    from bench.records import JobRecord
+    from bench.records.job import JobRecord
     from bench.run.resume import Resume
 
 SAME_INPUT = "a job goes on with the same input, but for -n: give that, or another --job-name"

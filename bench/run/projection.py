@@ -18,7 +18,8 @@ import psycopg
 from psycopg import sql
 
 from bench.costs import TOKEN_CLASSES, calls_of, number
-from bench.records import RECEIPTS, JobRecord, TrialRecord, read_job
+from bench.records import RECEIPTS, read_job
+from bench.records.job import JobRecord, TrialRecord
 from bench.scoring.stepoutcomes import step_parts, told
 
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from bench.budget import caps_said
 from bench.condition import Limits
 from bench.costs import usd
-from bench.records import NOT_BEGUN, UNFINISHED, JobRecord, TrialRecord
+from bench.records import NOT_BEGUN, UNFINISHED
+from bench.records.job import JobRecord, TrialRecord
 
 NO_LIMITS = Limits()
 

@@ -15,7 +15,8 @@ from bench import records
 from bench.condition import Limits
 from bench.reading import jsonl
 from bench.reading.jsonfile import object_in
-from bench.records import JOURNAL, NOT_BEGUN, RECEIPTS, UNFINISHED, JobRecord, planrecord
+from bench.records import JOURNAL, NOT_BEGUN, RECEIPTS, UNFINISHED, planrecord
+from bench.records.job import JobRecord
 from bench.records.planrecord import JobPlanRecord
 from bench.scoring.stepoutcomes import step_parts, told
 from bench.spend.tally import UNNAMED, Tally, Used

@@ -26,7 +26,7 @@ from bench.planning.jobs import STAMP
 from bench.planning.options import Options
 from bench.planning.plan import make
 from bench.planning.planned import Plan
-from bench.records import JobRecord, TrialRecord
+from bench.records.job import JobRecord, TrialRecord
 from bench.validate import Findings, check, lines, scripts, to_json
 
 NOTHING, SOLUTION = "nop", "oracle"

@@ -10,7 +10,7 @@ import pytest
 from bench.compare.paired import Interval
 from bench.compare.sides import Comparison, LeftOut, Side, compared
 from bench.costs import Spend
-from bench.records import JobRecord, Replaced, TrialRecord
+from bench.records.job import JobRecord, Replaced, TrialRecord
 from bench.records.merge import merged
 from bench.scoring.outcome import Outcome
 from tests.records.kit import FAILED, PASSED, UNSCORED, job, trial

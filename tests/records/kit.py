@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.costs import Spend
-from bench.records import JobRecord, TrialRecord
+from bench.records.job import JobRecord, TrialRecord
 from bench.records.planrecord import JobPlanRecord
 from bench.scoring.outcome import Outcome
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bench import report
-from bench.records import JOURNAL, PLAN, RECEIPTS, JobRecord, read_job
+from bench.records import JOURNAL, PLAN, RECEIPTS, read_job
+from bench.records.job import JobRecord
 from bench.report import table
 from bench.run import resume
 from bench.spend.sums import Books

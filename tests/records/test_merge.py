@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.costs import Spend
-from bench.records import Replaced
+from bench.records.job import Replaced
 from bench.records.merge import merged
 from tests.records.kit import FAILED, PASSED, UNSCORED, job, trial
 

@@ -12,7 +12,8 @@ import pytest
 from bench import report
 from bench.costs import Spend
 from bench.errors import InvalidInput
-from bench.records import PLAN, JobRecord, Replaced
+from bench.records import PLAN
+from bench.records.job import JobRecord, Replaced
 from bench.report import tasktable
 from bench.scoring.stepoutcomes import StepOutcome
 from bench.trial.journal import FILE_NAME, JobStopped, attempt_started

@@ -9,7 +9,7 @@ import pytest
 
 from bench.condition import Limits
 from bench.costs import Spend
-from bench.records import JobRecord, Replaced
+from bench.records.job import JobRecord, Replaced
 from bench.records.merge import merged
 from bench.records.planrecord import EarlierBudget, Seat
 from bench.report import table

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.costs import Spend
-from bench.records import TrialRecord
+from bench.records.job import TrialRecord
 from bench.report import tasktable
 from bench.scoring.stepoutcomes import StepOutcome
 from tests.records.kit import FAILED, PASSED, UNSCORED, job, trial

@@ -14,6 +14,7 @@ import pytest
 
 from bench import records
 from bench.errors import BuzzbenchError
+from bench.records.job import TrialRecord
 from bench.run import archive
 from bench.trial import journal
 from tests.pipeline import contents
@@ -50,7 +51,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "state" / "archive" / "lb-team" / "1"
 
 
-def again(job: Path) -> list[records.TrialRecord]:
+def again(job: Path) -> list[TrialRecord]:
     return [trial for trial in records.read_job(job).trials if not trial.is_scored]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.condition import Limits
-from bench.records import NOT_BEGUN, UNFINISHED, JobRecord, TrialRecord
+from bench.records import NOT_BEGUN, UNFINISHED
+from bench.records.job import JobRecord, TrialRecord
 from bench.run import resume
 from bench.scoring.outcome import Outcome
 from tests.records.kit import FAILED, PASSED, UNSCORED, job, trial

@@ -12,7 +12,7 @@ from harbor.job import Job
 from harbor.models.job.config import JobConfig
 
 from bench import manifest, records
-from bench.records import TrialRecord
+from bench.records.job import TrialRecord
 from bench.records.planrecord import JobPlanRecord
 from bench.settings import ROOT
 from tests.trial.services import Stack
