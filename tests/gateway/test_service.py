@@ -277,10 +277,11 @@ async def test_the_scripted_model_speaks_openai(job: Job) -> None:
     grant = await scripted(job, "scripted-openai")
     tools = [{"type": "function", "function": {"name": "buzz-dev-mcp__shell"}}]
     reply = await job.call(grant, shown("write part 1", tools=tools), path=CHAT)
-    calls = reply.json["choices"][0]["message"]["tool_calls"]
-    assert {c["function"]["name"] for c in calls} == {"buzz-dev-mcp__shell"}
-    assert json.loads(calls[1]["function"]["arguments"])["command"] == (
-        f"buzz messages send --channel cccccccc --content 'REPORT 1' --mention {'aa' * 32} --reply-to {'ab' * 32}"
+    (call,) = reply.json["choices"][0]["message"]["tool_calls"]
+    assert call["function"]["name"] == "buzz-dev-mcp__shell"
+    assert json.loads(call["function"]["arguments"])["command"] == (
+        "(\necho 1\n)\n(\nbuzz messages send --channel cccccccc --content 'REPORT 1' "
+        f"--mention {'aa' * 32} --reply-to {'ab' * 32}\n)"
     )
 
 
@@ -324,7 +325,7 @@ async def test_a_script_fault_is_an_error_and_a_notice(job: Job, messages: list[
 async def test_a_tool_that_is_not_offered_is_a_mismatch(job: Job) -> None:
     reply = await job.call(await scripted(job), shown("write part 1", tools=[{"name": "done"}]))
     assert reply.json["error"]["message"] == (
-        "script_mismatch: step 'write' of worker-1: the tools offered can't run a command: done"
+        "script_mismatch: step 'write' of worker-1: the tool 'shell' is not offered: done"
     )
 
 
