@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from bench.errors import InvalidInput, Problem
-from bench.nearest import did_you_mean, nearest, similar_path
+from bench.nearest import did_you_mean, similar_path
 from bench.planning import tasksteps
 from bench.reading import textfile, tomlfile, wording
 from bench.reading.wording import Described
@@ -53,8 +52,6 @@ VERIFIERS = ("test.sh", "test.bat", "Dockerfile", "docker-compose.yaml")
 
 CANARY = re.compile(r"\s*(#|<!--).*canary", re.IGNORECASE)
 """A line of an instruction for those who train models, which Harbor keeps from agents."""
-
-NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -349,48 +346,3 @@ def _with_duplicates(tasks: Sequence[Task], shown: Path) -> Iterator[Task]:
         where = task.named_at or str(shown / task.directory.name / "task.toml")
         problem = Problem(where, f"[task].name: {task.name} is also the name of {other.directory.name}")
         yield replace(task, problems=(*task.problems, problem))
-
-
-def select(
-    dataset: Dataset, include: Sequence[str] = (), exclude: Sequence[str] = (), layer: str | None = None
-) -> tuple[tuple[Task, ...], tuple[Problem, ...]]:
-    """The tasks that globs and layer choose, and what is wrong with the choice.
-
-    A glob matches, case-sensitively, a task's name or its directory's (SEED.md row C2); one that matches nothing is
-    an error, of an exclusion as well.
-    """
-    problems = [
-        unmatched(option, glob, [task.directory.name for task in dataset.tasks])
-        for option, globs in (("--include-task", include), ("--exclude-task", exclude))
-        for glob in globs
-        if not any(_matches(task, glob) for task in dataset.tasks)
-    ]
-    chosen = tuple(
-        task
-        for task in dataset.tasks
-        if (not include or any(_matches(task, glob) for glob in include))
-        and not any(_matches(task, glob) for glob in exclude)
-        and (layer is None or task.layer == layer)
-    )
-    if not chosen and not problems:
-        given = [f"--include-task {g}" for g in include] + [f"--exclude-task {g}" for g in exclude]
-        given += [f"--layer {layer}"] if layer else []
-        problems.append(Problem(" ".join(given), f"selects none of the {len(dataset.tasks)} tasks"))
-    return chosen, tuple(problems)
-
-
-def _matches(task: Task, glob: str) -> bool:
-    return fnmatchcase(task.name, glob) or fnmatchcase(task.directory.name, glob)
-
-
-def unmatched(option: str, glob: str, names: Sequence[str]) -> Problem:
-    """A glob that matches none of the names, with the nearest of them, else with the first."""
-    if "," in glob:
-        each = " ".join(f"{option} {part}" for part in glob.split(",") if part)
-        return Problem(f"{option} {glob}", "matches no task", f"give one glob each time: {each}")
-    wanted = glob.removeprefix("*/").replace("*", "").replace("?", "")
-    if near := nearest(wanted, names):
-        return Problem(f"{option} {glob}", "matches no task", f"the nearest are {', '.join(near)}")
-    first = names[:NAMES_SHOWN]
-    more = ", …" if len(names) > NAMES_SHOWN else ""
-    return Problem(f"{option} {glob}", "matches no task", f"there are {', '.join(first)}{more}")

@@ -23,7 +23,7 @@ async def check(config: JobConfig) -> list[str]:
 
 
 async def _check(dataset: DatasetConfig) -> str:
-    from bench.planning.dataset import unmatched
+    from bench.planning.selection import unmatched
 
     whole = dataset.model_copy(update={"task_names": None, "exclude_task_names": None, "n_tasks": None})
     names = [task.get_task_id().get_name() for task in await whole.get_task_configs()]

@@ -1,4 +1,4 @@
-"""Tasks on disk: found one level down, checked as a whole, and chosen exactly."""
+"""Tasks on disk: found one level down, and checked as a whole."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import InvalidInput
-from bench.planning.dataset import Dataset, read, select
+from bench.planning.dataset import Dataset, read
 from bench.settings import ROOT
-from tests.planning.kit import Project, project
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Project:
-    return project(tmp_path)
+from tests.planning.kit import Project
 
 
 def found(home: Project, folder: str = "buzz-dataset") -> Dataset:
@@ -23,12 +18,6 @@ def found(home: Project, folder: str = "buzz-dataset") -> Dataset:
 
 def faults(home: Project, folder: str = "buzz-dataset") -> list[str]:
     return [str(problem) for task in found(home, folder).tasks for problem in task.problems]
-
-
-def chosen(home: Project, *include: str, exclude: tuple[str, ...] = (), layer: str | None = None) -> list[str]:
-    tasks, problems = select(found(home), include, exclude, layer)
-    assert not problems
-    return [task.directory.name for task in tasks]
 
 
 def test_the_shipped_tasks_are_without_fault() -> None:
@@ -227,62 +216,6 @@ def test_a_broken_judge_is_a_fault_before_anything_runs(home: Project) -> None:
 def test_a_file_that_is_no_text_is_a_fault(home: Project) -> None:
     (home.task("a") / "task.toml").write_bytes(b"\xff\xfe")
     assert faults(home) == [f"{home.tasks}/a/task.toml:1: this task.toml is not UTF-8 text"]
-
-
-def test_a_glob_matches_the_name_or_the_directory_and_case_counts(home: Project) -> None:
-    home.task("alpha", full_name="buzz/first")
-    home.task("beta", full_name="buzz/second")
-    assert chosen(home, "al*") == chosen(home, "buzz/f*") == ["alpha"]
-    assert chosen(home, "*", exclude=("buzz/second",)) == ["alpha"]
-    assert select(found(home), ["AL*"])[1]
-
-
-def test_several_globs_add_up_and_exclusions_take_away(home: Project) -> None:
-    for name in ("a1", "a2", "b1"):
-        home.task(name)
-    assert chosen(home, "a*", "b*", exclude=("*2",)) == ["a1", "b1"]
-
-
-def test_a_layer_selects_by_metadata(home: Project) -> None:
-    home.task("a")
-    home.task("b", "workflow")
-    assert chosen(home, layer="workflow") == ["b"]
-
-
-def test_the_tasks_nearest_to_an_unmatched_glob_are_named(home: Project) -> None:
-    home.task("split-and-merge")
-    home.task("review-once")
-    (include,) = select(found(home), ["split"])[1]
-    assert str(include) == "--include-task split: matches no task; the nearest are split-and-merge"
-    (exclude,) = select(found(home), (), ["reveiw*"])[1]
-    assert str(exclude) == "--exclude-task reveiw*: matches no task; the nearest are review-once"
-    (neither,) = select(found(home), ["zzz"])[1]
-    assert str(neither) == "--include-task zzz: matches no task; there are review-once, split-and-merge"
-
-
-def test_several_globs_in_one_are_explained(home: Project) -> None:
-    """Case 48."""
-    home.task("a")
-    home.task("b", "workflow")
-    _, (problem,) = select(read(home.tasks, home.tasks), include=["a,b"])
-    assert (
-        str(problem)
-        == "--include-task a,b: matches no task; give one glob each time: --include-task a --include-task b"
-    )
-
-
-def test_a_single_task_obeys_globs_too(home: Project) -> None:
-    home.task("a")
-    single = found(home, "buzz-dataset/a")
-    assert [str(p) for p in select(single, ["b"])[1]] == ["--include-task b: matches no task; there are a"]
-    assert [str(p) for p in select(single, (), ["a"])[1]] == ["--exclude-task a: selects none of the 1 tasks"]
-
-
-def test_choosing_nothing_at_all_is_an_error(home: Project) -> None:
-    home.task("a")
-    home.task("b")
-    (problem,) = select(found(home), ["a"], ["*"], "regression")[1]
-    assert str(problem) == "--include-task a --exclude-task * --layer regression: selects none of the 2 tasks"
 
 
 def test_a_step_whose_name_no_directory_can_have_is_no_traceback(home: Project) -> None:
