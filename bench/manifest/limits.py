@@ -51,7 +51,7 @@ def _generation(document: yamlfile.Document, at: yamlfile.Field, member: Mapping
     output, window = _number(generation, "max_output_tokens"), _number(generation, "context_window_tokens")
     compact = _number(generation, "compact_at_tokens")
     most = _number(_price(document.data, member), "max_output_tokens")
-    if output is not None and most is not None and output > most:
+    if output is not None and type(most) is int and output > most:
         what = f"{output} is more than the {most} that the model can answer with, by the max_output_tokens of its price"
         yield document.problem((*at, "generation", "max_output_tokens"), what)
     if output is not None and window is not None and output >= window:
