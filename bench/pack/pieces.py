@@ -12,7 +12,6 @@ streams that nothing but their content tells apart; and what is in the middle of
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import re
@@ -24,6 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bench.pack.streams import Unreadable
+
 MOST_BYTES = 32_000_000
 """Of one JSON value: it takes many times as much memory when it is read."""
 
@@ -33,10 +34,13 @@ END_CHARACTERS = 1000
 MOST_FIELDS = 20_000
 """That are followed at the same time; that which had no piece for longest makes room for a new one."""
 
+MOST_BROKEN = 1_000_000
+"""Lines that only look like JSON: a program's text has some."""
+
 MOST_BEGINNINGS = 8
 """Of JSON in one line that is none."""
 
-BEGINNING = re.compile(r"[{\[]")
+BEGINNING, BEGINNING_BYTES = re.compile(r"[{\[]"), re.compile(rb"[{\[]")
 
 TELLING = frozenset(
     {
@@ -89,7 +93,10 @@ class _Place:
 
 
 def joined(data: bytes) -> Iterator[Joined]:
-    """The strings of each JSON value in these bytes, and what is in more than one piece in a field of several."""
+    """The strings of each JSON value in these bytes, and what is in more than one piece in a field of several.
+
+    Raises Unreadable where too much only looks like JSON.
+    """
     fields: OrderedDict[int, Joined] = OrderedDict()
     seen: set[int] = set()
     for line, value in _values(data):
@@ -123,9 +130,19 @@ def _values(data: bytes) -> Iterator[tuple[int, Any]]:
             pass
         else:
             return
-    for line, raw in enumerate(io.BytesIO(data), start=1):
-        if len(raw) <= MOST_BYTES and (b"{" in raw or b"[" in raw):
-            yield from ((line, value) for value in _in_line(raw.decode(errors="replace")))
+    line, end, broken = 1, 0, 0
+    while found := BEGINNING_BYTES.search(data, end):
+        # Lines without any are passed over together.
+        start = max(end, data.rfind(b"\n", end, found.start()) + 1)
+        line += data.count(b"\n", end, start)
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        if end - start <= MOST_BYTES and data.find(b'"', start, end) >= 0:
+            values = [*_in_line(data[start:end].decode(errors="replace"))]
+            yield from ((line, value) for value in values)
+            broken += not values
+        if broken > MOST_BROKEN:
+            raise Unreadable(f"more than {MOST_BROKEN:,} lines that look like JSON and are none")
 
 
 def _in_line(text: str) -> Iterator[Any]:

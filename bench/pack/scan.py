@@ -145,13 +145,16 @@ class Scanner:
             text = _unbroken(lines[0])
             hits = (*self._known(text), *_encoded(text))
             yield from self._placed(data, shown, (hit._replace(start=lines.start()) for hit in hits))
-        yield from self._in_pieces(data, shown)
         if len(self._looked_at) >= MOST_NUMBERS:
             what = f"more than {MOST_NUMBERS:,} numbers as long as a key"
             yield from self.unseen(what, shown, hashlib.sha256(data).hexdigest())
-        for inside in (self._in_archive, self._in_base64):
+        for inside in (
+            self._in_pieces(_narrow(data), shown),
+            self._in_archive(data, shown, room, deeper),
+            self._in_base64(data, shown, room, deeper),
+        ):
             try:
-                yield from inside(data, shown, room, deeper)
+                yield from inside
             except Unreadable as error:
                 yield from self.unseen(str(error), shown, hashlib.sha256(data).hexdigest())
 
@@ -188,7 +191,6 @@ class Scanner:
                 break
 
     def _in_pieces(self, data: bytes, shown: str) -> Iterator[Finding]:
-        data = _narrow(data)
         for batch in _batches(pieces.joined(data)):
             texts = [bytes(joined.text) for joined in batch]
             starts = [*itertools.accumulate((len(text) + 1 for text in texts), initial=0)]

@@ -188,3 +188,11 @@ def test_of_fields_without_end_those_are_followed_that_had_a_piece_last(monkeypa
     stream = [bare(word) for word in cut(SHAPED, 5)]
     assert found(lines([*noise[:50], *stream, *noise[50:]]))
     assert found(lines([one for frame in stream for one in (frame, *noise[:3])]))
+
+
+def test_what_only_looks_like_json_without_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "MOST_BROKEN", 20)
+    assert not found('[\n["\n' * 20)
+    (finding,) = found('["\n' * 30)
+    assert finding.what == "more than 20 lines that look like JSON and are none, which can't be looked into"
+    assert not found('["\n' * 30, let_be=[finding.mark])
