@@ -1,8 +1,7 @@
 """The Harbor child: one job through Harbor's Python API, its events as JSON lines on a pipe.
 
 Standard input holds one line, the order (`config`, `trials`, `kept`, `starts`, `provider_keys`), and then stays open:
-its end means that the parent is gone, and the child stops as on SIGTERM. A trial's end is journalled, durably, before
-its event is sent. The first trial that meets a cause which all others would meet, too, stops the admission of those.
+its end means that the parent is gone, and the child stops as on SIGTERM.
 """
 
 from __future__ import annotations
@@ -18,39 +17,22 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bench import garbage, harborcommand
 from bench.errors import BuzzbenchError
 from bench.records.claim import HARD_EXIT_S
-from bench.trial.stops import EXIT_CODES, Kind, Stop
+from bench.trial.stops import EXIT_CODES
 
 if TYPE_CHECKING:
     from harbor.job import Job
-    from harbor.trial.hooks import TrialHookEvent
 
-    from bench.docker.starts import Starts
-    from bench.records.job import TrialRecord
     from bench.run.admission import Admission
-    from bench.run.retried import Retries
 
 PR_SET_PDEATHSIG = 1
 """prctl(2)."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-STOPPING: dict[str, Kind] = {
-    "upstream_refused": "stopped",
-    "receipts_failed": "stopped",
-    "relay_gone": "stopped",
-    "gateway_lost": "stopped",
-    "engine_gone": "stopped",
-    "job_budget": "budget",
-    "upstream_limit": "waiting",
-}
-"""Faults of a trial that every further trial would meet, too: nobody brings a service back while a job runs."""
 
 
 def main() -> None:
@@ -138,6 +120,7 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
     with garbage.loading():
         job, selection = await _created(order)
     from bench.docker.starts import Starts
+    from bench.run.hooks import Hooks
     from bench.run.retried import Retries
     from bench.trial import session
 
@@ -147,7 +130,8 @@ async def _job(order: dict[str, Any], emit: Any, admission: Admission) -> None:
         emit("created", trials=len(job) - order["kept"], selection=selection)
         archive = Path(os.environ["BUZZBENCH_RUN_DIR"]).parent.parent / "archive" / job_dir.name
         retries = Retries(job.config.retry, archive)
-        _hook(job, job_dir, emit, admission, retries, Starts(order["starts"]) if order["starts"] else None)
+        starts = Starts(order["starts"]) if order["starts"] else None
+        Hooks(job_dir, emit, admission, retries, starts).listen(job)
         await job.run()
     finally:
         await session.close()
@@ -192,88 +176,3 @@ def _check(job: Job, *, trials: int | None, kept: int) -> None:
             f"Harbor reads {taken} results of the {kept} trials that have a score, and would run others again",
             fix="see the job's job.log for those that it can't read",
         )
-
-
-def _hook(job: Job, job_dir: Path, emit: Any, admission: Admission, retries: Retries, starts: Starts | None) -> None:
-    from bench import records
-    from bench.trial import handles, journal, notes, stops
-    from bench.trial.environments import note_if_gone
-    from bench.trial.wallclock import WallClock
-
-    path = job_dir / journal.FILE_NAME
-    clocks: dict[str, WallClock] = {}
-
-    def on_stop(stop: Stop) -> None:
-        if admission.stopped is None:
-            journal.append(path, journal.JobStopped(stop.kind, stop.reason, journal.iso(datetime.now(UTC))))
-            emit("stopping", reason=stop.reason)
-            admission.stop(stop)
-
-    stops.listen(on_stop)
-    notes.listen(lambda text: emit("note", text=text))
-    handles.listen(lambda handle: emit("provisioned", **asdict(handle)))
-
-    async def on_event(event: TrialHookEvent) -> None:
-        name = event.trial_name
-        assert name
-        if starts:
-            await starts.on_event(event.event.value, name)
-        match event.event.value:
-            case "start":
-                admission.begin()
-                clocks[name] = WallClock()
-                journal.attempt_started(path, trial=name, task=event.task_name, at=datetime.now(UTC))
-                emit("phase", trial=name, task=event.task_name, phase="start")
-            case "end":
-                if starts and event.result.exception_info:
-                    await asyncio.to_thread(note_if_gone, job_dir / name)
-                jumped_s = clocks.pop(name).jumped_s if name in clocks else 0.0
-                record = await _record(job_dir, name, event.task_name, jumped_s)
-                records.sync(job_dir / name)
-                assert event.result
-                retries.keep(job_dir / name, event.result)
-                journal.trial_ended(
-                    path, trial=name, outcome=record.outcome, at=datetime.now(UTC), clock_jumped_s=jumped_s
-                )
-                emit(
-                    "ended",
-                    trial=name,
-                    task=record.task,
-                    outcome=record.outcome.outcome,
-                    reason=record.outcome.reason,
-                    seconds=record.seconds,
-                )
-                if stop := _stop_for_all(event):
-                    stops.announce(stop)
-            case phase:
-                emit("phase", trial=name, task=event.task_name, phase=phase)
-
-    for method in (
-        job.on_trial_started,
-        job.on_environment_started,
-        job.on_agent_started,
-        job.on_agent_ended,
-        job.on_verification_started,
-        job.on_trial_ended,
-        job.on_trial_cancelled,
-    ):
-        method(on_event)
-
-
-async def _record(job_dir: Path, trial: str, task: str, jumped_s: float) -> TrialRecord:
-    """The trial as it is on disk, with the host's verdict: one that takes a sandbox keeps no other trial waiting."""
-    from bench import records
-
-    plan = records.read_plan(job_dir)
-    read = partial(records.read_trial, job_dir / trial, plan, jumped_s=jumped_s)
-    return await asyncio.to_thread(read) if records.judged_apart(plan, task) else read()
-
-
-def _stop_for_all(event: TrialHookEvent) -> Stop | None:
-    """Why no further trial should begin, where this one's fault says so."""
-    results = [event.result, *(event.result.step_results or [])]
-    for metadata in (part.agent_result.metadata for part in results if part.agent_result):
-        fault = ((metadata or {}).get("buzzbench") or {}).get("fault") or {}
-        if kind := STOPPING.get(fault.get("kind", "")):
-            return Stop(kind, fault["reason"])
-    return None
