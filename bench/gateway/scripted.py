@@ -21,9 +21,14 @@ _EVENT_ID = re.compile(r"^Event ID: ([0-9a-f]{64})[ \t]*$", re.MULTILINE)
 _CONTENT = re.compile(r"^Content:", re.MULTILINE)
 _AUTHOR = re.compile(r"^From: (.*?)(?: \(npub: .*\))?[ \t]*$", re.MULTILINE)
 _SENT = re.compile(
-    r'^(?:sent|posted), Event ID: ([0-9a-f]{64})|\\?"event_id\\?":\s*\\?"([0-9a-f]{64})\\?"', re.MULTILINE
+    r"^(?:sent|posted), Event ID: ([0-9a-f]{64})"
+    r'|\\?"event_id\\?":\s*\\?"([0-9a-f]{64})\\?",\s*\\?"mention_pubkeys\\?"',
+    re.MULTILINE,
 )
-"""What `send_message` says, and what `buzz messages send` prints (BUZZ.md section 3): to a model, JSON within JSON."""
+"""What `send_message` says, and what `buzz messages send` prints: to a model, JSON within JSON.
+
+Reactions, edits and members added print an `event_id`, too; only a message's has those whom it mentions beside it.
+"""
 _SHOWN_CHARACTERS = 200
 
 WAITING = "waiting"

@@ -19,13 +19,21 @@ from bench.trial.calls import Call
 
 
 @dataclass
+class _Words:
+    """What was said and thought up to a tool call, or to the end."""
+
+    text: str = ""
+    thought: str = ""
+
+
+@dataclass
 class _Turn:
-    """One prompt and what came of it: tool calls in order, for each the text before it, and the text at the end."""
+    """One prompt and what came of it: tool calls in order, for each the words before it, and the words at the end."""
 
     told: str
     uses: list[Use] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    last: str = ""
+    words: list[_Words] = field(default_factory=list)
+    last: _Words = field(default_factory=_Words)
 
 
 def steps(told: str, said: str, calls: Sequence[Call]) -> list[Step]:
@@ -35,13 +43,14 @@ def steps(told: str, said: str, calls: Sequence[Call]) -> list[Step]:
     for turn in _turns(told, said):
         at = _iso(left[0].began) if left else datetime.now(UTC).isoformat(timespec="milliseconds")
         found.append(Step(at, turn.told))
-        uses, texts = list(turn.uses), [*turn.texts, turn.last]
+        uses, words = list(turn.uses), [*turn.words, turn.last]
         while left:
             call = left.pop(0)
             number = len(uses) if call.tool_calls is None else call.tool_calls
             taken, uses = uses[:number], uses[number:]
-            text, texts = "".join(texts[: len(taken) or 1]), texts[len(taken) or 1 :]
-            found.append(Step(_iso(call.ended), text or call.reason, "", tuple(taken), call.tokens))
+            before, words = words[: len(taken) or 1], words[len(taken) or 1 :]
+            text, thought = "".join(each.text for each in before), "".join(each.thought for each in before)
+            found.append(Step(_iso(call.ended), text or call.reason, thought, tuple(taken), call.tokens))
             if call.ends_turn:
                 break
     found += [Step(_iso(call.ended), call.reason, "", (), call.tokens) for call in left]
@@ -70,21 +79,34 @@ def _turns(told: str, said: str) -> Iterator[_Turn]:
 def _note(turn: _Turn, open_calls: dict[str, int], update: dict[str, Any]) -> None:
     match update.get("sessionUpdate"):
         case "agent_message_chunk":
-            turn.last += str((update.get("content") or {}).get("text", ""))
+            turn.last.text += _chunk(update)
+        case "agent_thought_chunk":
+            turn.last.thought += _chunk(update)
         case "tool_call":
             identity = str(update.get("toolCallId"))
             given = update.get("rawInput")
             call = ToolCall(identity, str(update.get("title")), given if isinstance(given, dict) else {})
             open_calls[identity] = len(turn.uses)
             turn.uses.append(Use(call, Result(identity, UNFINISHED, is_error=True)))
-            turn.texts.append(turn.last)
-            turn.last = ""
+            turn.words.append(turn.last)
+            turn.last = _Words()
         case "tool_call_update" if update.get("status") in ("completed", "failed"):
             number = open_calls.get(str(update.get("toolCallId")))
             if number is not None:
                 call = turn.uses[number].call
-                failed = update["status"] == "failed"
-                turn.uses[number] = Use(call, Result(call.id, _content(update.get("content")), failed))
+                turn.uses[number] = Use(call, _result(call.id, update))
+
+
+def _result(identity: str, update: dict[str, Any]) -> Result:
+    """A tool's result: one that ran has its text in the content, one that didn't only says why in the raw output."""
+    raw = update.get("rawOutput")
+    raw = raw if isinstance(raw, dict) else {}
+    failed = update["status"] == "failed" or raw.get("isError") is True
+    return Result(identity, _content(update.get("content")) or str(raw.get("error", "")), failed)
+
+
+def _chunk(update: dict[str, Any]) -> str:
+    return str((update.get("content") or {}).get("text", ""))
 
 
 def _content(parts: Any) -> str:

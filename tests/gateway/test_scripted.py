@@ -295,9 +295,13 @@ w:
     "results",
     [
         (f"sent, Event ID: {event(8)}; mentioned: nobody", f"sent, Event ID: {event(9)}; mentioned: orch"),
-        (f'{{"accepted": true, "event_id": "{event(9)}", "message": ""}}',),
+        (
+            f'{{"accepted":true,"event_id":"{event(9)}","mention_pubkeys":[],"message":""}}\n'
+            f'{{"accepted":true,"event_id":"{event(8)}","message":""}}\n',
+        ),
+        (f'"stdout": "{{\\"accepted\\":true,\\"event_id\\":\\"{event(9)}\\",\\"mention_pubkeys\\":[]}}\\n"',),
     ],
-    ids=["builtin", "buzz"],
+    ids=["builtin", "buzz, then a reaction", "buzz, as its tool shows it"],
 )
 def test_a_step_can_point_at_a_certain_message_and_at_the_agents_own_last_one(results: tuple[str, ...]) -> None:
     script = load_script(POINTS, "s")

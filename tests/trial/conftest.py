@@ -19,6 +19,7 @@ from bench.stack.postgres import Postgres
 from bench.trial import session
 from bench.trial.agent import TeamAgent
 from tests.ports import free_port
+from tests.standins.programs import REAL_PROGRAMS
 from tests.standins.programs import make as make_programs
 from tests.trial.harborjobs import HarborJobs
 from tests.trial.left import Left
@@ -156,9 +157,15 @@ async def harbor(shared_stack: Stack, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def standins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stand-ins for Buzz's programs."""
     return make_programs(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="session")
+def programs(standins: Path) -> Path:
+    """Buzz's own programs where BUZZBENCH_REAL_PROGRAMS names a directory with them, else the stand-ins."""
+    return REAL_PROGRAMS or standins
 
 
 @pytest.fixture
@@ -176,10 +183,9 @@ async def own_real(own_bench: Any, programs: Path, tmp_path: Path, monkeypatch: 
 
 
 async def _real(bench: Bench, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("BUZZBENCH_AGENT_PROGRAMS", str(programs))
     monkeypatch.setenv("HARBOR_TELEMETRY", "off")
-    bench.stack.run_dir(bench.job_dir.name)
-    made = RealBench(bench, tmp_path)
+    made = RealBench(bench, tmp_path, monkeypatch)
+    made.use(programs)
     yield made
     await made.close()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from harbor.models.task.config import EnvironmentConfig as TaskEnvironment
 from harbor.models.trial.paths import TrialPaths
 
@@ -54,7 +55,13 @@ class RealBench:
 
     bench: Any
     home: Path
+    monkeypatch: pytest.MonkeyPatch
     made: list[SandboxEnvironment] = field(default_factory=list)
+
+    def use(self, programs: Path) -> None:
+        """Play with these programs from here on."""
+        self.monkeypatch.setenv("BUZZBENCH_AGENT_PROGRAMS", str(programs))
+        self.bench.stack.run_dir(self.bench.job_dir.name)
 
     def manifest(self, harness: str = "buzz-agent") -> Path:
         """The rehearsal's team as real agents."""

@@ -93,3 +93,28 @@ def test_without_frames_the_receipts_still_tell_the_calls() -> None:
 
 def test_lines_that_were_cut_off_are_passed_over() -> None:
     assert shape(steps(json.dumps(prompt(1, "go")) + '\n{"id": 2, "meth', "{", ())) == [("go", [], False)]
+
+
+def test_what_was_thought_before_a_call_is_told_with_it() -> None:
+    thought = update("agent_thought_chunk", content={"type": "text", "text": "The file first."})
+    heard = [thought, said("I look."), tool("a", "ls"), result("a", "files"), said("so")]
+    heard.append({"id": 1, "result": {"stopReason": "end_turn"}})
+    found = made([prompt(1, "go")], heard, call(1, 1), call(3, 0))
+    assert [(step.text, step.reasoning) for step in found] == [("go", ""), ("I look.", "The file first."), ("so", "")]
+
+
+def test_a_tool_that_failed_says_why_whether_it_ran_or_not() -> None:
+    """One that ran is `completed` although it failed; why one did not run is in the raw output."""
+    heard = [
+        tool("a", "ls"),
+        tool("b", "ls"),
+        result("a", "workdir does not exist"),
+        update("tool_call_update", toolCallId="b", status="failed", rawOutput={"error": "unknown tool: x"}),
+        {"id": 1, "result": {"stopReason": "end_turn"}},
+    ]
+    heard[2]["params"]["update"]["rawOutput"] = {"isError": True}
+    uses = made([prompt(1, "go")], heard, call(1, 2), call(3, 0))[1].uses
+    assert [(use.result.text, use.result.is_error) for use in uses] == [
+        ("workdir does not exist", True),
+        ("unknown tool: x", True),
+    ]

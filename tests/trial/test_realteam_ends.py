@@ -178,8 +178,7 @@ async def test_agents_that_say_they_listen_and_are_not_seen_at_the_relay_are_a_f
     (mute / "buzz-acp").write_text(
         '#!/bin/bash\n. "$BUZZBENCH_TEAM/team.env"\necho "$bzb_ready_line"\nexec -a buzz-acp sleep 1000\n'
     )
-    monkeypatch.setenv("BUZZBENCH_AGENT_PROGRAMS", str(mute))
-    real.bench.stack.run_dir(real.bench.job_dir.name)
+    real.use(mute)
     trial = await real.trial(real.bench.task("mute"))
     what = r"^agents_not_ready: orch, worker-1, worker-2: the relay has not seen them come online$"
     with pytest.raises(HealthcheckError, match=what):
@@ -192,9 +191,7 @@ async def test_programs_that_are_missing_are_named_in_the_setup(real: Any, progr
     half = tmp_path / "half"
     half.mkdir()
     (half / "buzz-acp").write_bytes((programs / "buzz-acp").read_bytes())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BUZZBENCH_AGENT_PROGRAMS", str(half))
-        real.bench.stack.run_dir(real.bench.job_dir.name)
+    real.use(half)
     trial = await real.trial(real.bench.task("none"))
     what = rf"^setup: {half}: there is no buzz-agent and no buzz-dev-mcp; run `inv xbuild`$"
     with pytest.raises(HealthcheckError, match=what):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import collections
+import itertools
 import json
 import os
+import queue
 import random
 import subprocess
 import sys
@@ -13,16 +14,22 @@ import time
 from pathlib import Path
 
 from nip44 import encrypt
+from prompt import Shown, thread_of
 from relay import Bridge, Refused, Socket
 
 TYPING_S = 3
 PRESENCE_S = 60
 FIRST_RETRY_S = 5.0
-DEAD_LETTER = 10
+RETRIES = 10
+MOST_IN_A_PROMPT = 50
+BEFORE_S = 5
+"""What was said so long before a subscription is shown, too."""
+ADDED, REMOVED = 44100, 44101
+SEEN, AT_WORK = "\N{EYES}", "\N{SPEECH BALLOON}"
 
 
-def log(text):
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  INFO buzz_acp: {text}", flush=True)
+def log(text, of="buzz_acp"):
+    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  INFO {of}: {text}", flush=True)
 
 
 class Agent:
@@ -36,8 +43,8 @@ class Agent:
             stdout=subprocess.PIPE,
             process_group=0,
         )
-        self._numbers = iter(range(1, 10**9))
-        self._sessions = {}
+        self._numbers = itertools.count()
+        self.sessions = {}
         self.used = None
 
     def ask(self, method, params):
@@ -51,23 +58,79 @@ class Agent:
                 return answer
             update = answer.get("params", {}).get("update", {})
             if update.get("sessionUpdate") == "tool_call":
-                log(f"tool_call: {update['title']}")
+                log(f"tool_call: {update['title']} ({update['kind']})", "acp::tool")
             if update.get("sessionUpdate") == "usage_update":
                 self.used = update
         raise BrokenPipeError("the agent has ended")
 
     def session(self, channel, bridge):
-        if channel not in self._sessions:
+        if channel not in self.sessions:
             bridge.query({"kinds": [40100], "limit": 1, "#h": [channel]})
             told = Path(os.environ["BUZZ_ACP_SYSTEM_PROMPT_FILE"]).read_text(encoding="utf-8")
             system = f"[Workspace]\n{Path.cwd()}\n\n[System]\n{told}"
             names = ("BUZZ_RELAY_URL", "BUZZ_PRIVATE_KEY", "BUZZ_AUTH_TAG", "BUZZ_ACP_DISPLAY_NAME")
             env = [{"name": name, "value": os.environ[name]} for name in names if name in os.environ]
-            server = {"name": "buzz-dev-mcp", "command": os.environ["BUZZ_ACP_MCP_COMMAND"], "args": [], "env": env}
+            command = os.environ["BUZZ_ACP_MCP_COMMAND"]
+            server = {"name": Path(command).stem, "command": command, "args": [], "env": env}
             params = {"cwd": str(Path.cwd()), "mcpServers": [server], "systemPrompt": system}
-            self._sessions[channel] = self.ask("session/new", params)["result"]["sessionId"]
-            log(f"created session {self._sessions[channel]} for channel {channel}")
-        return self._sessions[channel]
+            self.sessions[channel] = self.ask("session/new", params)["result"]["sessionId"]
+            log(f"created session {self.sessions[channel]} for channel {channel}", "pool::session")
+        return self.sessions[channel]
+
+
+class Queues:
+    """What waits to be shown, by channel, and which channels wait after a failure."""
+
+    def __init__(self):
+        self._came = threading.Condition()
+        self._numbers = itertools.count()
+        self._waiting = {}
+        self._not_before = {}
+        self._failures = {}
+
+    def put(self, channel, event):
+        with self._came:
+            self._waiting.setdefault(channel, []).append((next(self._numbers), event))
+            self._came.notify()
+
+    def drop(self, channel):
+        with self._came:
+            for known in (self._waiting, self._not_before, self._failures):
+                known.pop(channel, None)
+
+    def next(self):
+        """(channel, its events): of that channel which has waited longest."""
+        with self._came:
+            while True:
+                now = time.monotonic()
+                free = {c: q for c, q in self._waiting.items() if q and self._not_before.get(c, 0) <= now}
+                if free:
+                    channel = min(free, key=lambda c: free[c][0][0])
+                    batch = self._waiting[channel][:MOST_IN_A_PROMPT]
+                    del self._waiting[channel][:MOST_IN_A_PROMPT]
+                    return channel, sorted((event for _, event in batch), key=lambda event: event["created_at"])
+                waits = [self._not_before[c] - now for c, q in self._waiting.items() if q]
+                self._came.wait(min(waits) if waits else None)
+
+    def succeeded(self, channel):
+        self._failures.pop(channel, None)
+
+    def failed(self, channel, batch):
+        """Whether the batch is tried again."""
+        with self._came:
+            failures = self._failures[channel] = self._failures.get(channel, 0) + 1
+            if failures > RETRIES:
+                self._failures.pop(channel)
+                return False
+            delay = min(FIRST_RETRY_S * 2 ** (failures - 1), 300) * random.uniform(0.8, 1.2)
+            log(
+                f"requeueing failed batch with backoff channel_id={channel} attempt={failures} max={RETRIES} "
+                f"delay_secs={delay} events={len(batch)}",
+                "buzz_acp::queue",
+            )
+            self._not_before[channel] = time.monotonic() + delay
+            self._waiting[channel] = [(-1, event) for event in batch] + self._waiting.get(channel, [])
+            return True
 
 
 class Acp:
@@ -78,26 +141,28 @@ class Acp:
         self.bridge = Bridge(self.relay_url, os.environ["BUZZ_PRIVATE_KEY"], self.auth_tag)
         self.key = self.bridge.key
         self.seen = set()
-        self.waiting = collections.deque()
-        self.came = threading.Condition()
+        self.queues = Queues()
+        self.marks = queue.SimpleQueue()
         self.typing_in = None
-        self.since = int(time.time()) - 5
+        self.since = int(time.time()) - BEFORE_S
         self.channels = {}
+        self.gone = set()
         self.socket = None
-        self.turns = 0
+        self.reported = {}
 
     def run(self):
         handling = os.environ.get("BUZZ_ACP_MULTIPLE_EVENT_HANDLING", "steer")
-        log(f"buzz-acp starting: relay={self.relay_url} multi={handling}")
+        log(f"buzz-acp starting: relay={self.relay_url} meh={handling}")
         self.agent = Agent()
         self.agent.ask(
             "initialize", {"protocolVersion": 2, "clientInfo": {"name": "buzz-acp"}, "clientCapabilities": {}}
         )
         log("agent_pool_ready agents=1")
         self.connect()
-        threading.Thread(target=self.listen, daemon=True).start()
-        threading.Thread(target=self.beat, daemon=True).start()
-        self.work()
+        for endless in (self.listen, self.beat, self.mark):
+            threading.Thread(target=endless, daemon=True).start()
+        while True:
+            self.work(*self.queues.next())
 
     def connect(self):
         for pause in (1, 2, 4, 8, 16, None):
@@ -116,7 +181,7 @@ class Acp:
             raise Refused(str(answer))
         log(f"connected to relay at {self.relay_url}")
         me = self.key.public
-        self.socket.send(["REQ", "membership-notif", {"kinds": [44100, 44101], "#p": [me], "since": self.since}])
+        self.socket.send(["REQ", "membership-notif", {"kinds": [ADDED, REMOVED], "#p": [me], "since": self.since}])
         log("subscribed to membership notifications")
         rolls = self.bridge.query({"kinds": [39002], "#p": [me]})
         ids = [tag[1] for roll in rolls for tag in roll["tags"] if tag[0] == "d"]
@@ -124,15 +189,15 @@ class Acp:
         for about in self.bridge.query({"kinds": [39000], "#d": ids}) if ids else ():
             found = {tag[0]: tag[1] for tag in about["tags"] if len(tag) > 1}
             if found.get("archived") != "true":
-                self.subscribe(found["d"], found.get("name", ""))
+                self.subscribe(found["d"], found.get("name", ""), self.since)
+                log(f"subscribed to channel {found['d']}")
         self.presence("online")
         log("presence set to online")
 
-    def subscribe(self, channel, name):
+    def subscribe(self, channel, name, since):
         self.channels[channel] = name
-        wanted = {"kinds": [9, 46010, 40007], "#h": [channel], "#p": [self.key.public], "since": self.since}
+        wanted = {"kinds": [9, 46010, 40007], "#h": [channel], "#p": [self.key.public], "since": since}
         self.socket.send(["REQ", f"ch-{channel}", wanted])
-        log(f"subscribed to channel {channel}")
 
     def presence(self, word):
         self.socket.send(["EVENT", self.key.event(20001, word)])
@@ -158,127 +223,138 @@ class Acp:
                 self.connect()
             elif frame[0] == "EVENT":
                 self.take(frame[2])
+            elif frame[0] == "CLOSED" and frame[1].startswith("ch-"):
+                self.channels.pop(frame[1].removeprefix("ch-"), None)
 
     def take(self, event):
-        if event["kind"] == 44100:
-            channel = next(tag[1] for tag in event["tags"] if tag[0] == "h")
-            if channel not in self.channels:
-                self.subscribe(channel, "")
-            return
-        if event["kind"] != 9 or event["pubkey"] == self.key.public or event["id"] in self.seen:
+        if event["id"] in self.seen:
             return
         self.seen.add(event["id"])
-        if self.typing_in and os.environ.get("BUZZ_ACP_MULTIPLE_EVENT_HANDLING", "steer") == "steer":
-            # Handed to the running turn, which looks at it before its next call: in its last one it is lost.
-            log("steered into the running turn")
-            return
-        with self.came:
-            self.waiting.append(event)
-            self.came.notify()
+        channel = channel_of(event)
+        if event["kind"] == ADDED:
+            self.gone.discard(channel)
+            if channel not in self.channels:
+                log(f"membership notification: subscribing to new channel channel_id={channel}")
+                # From its own time on: a mention may have come before the subscription.
+                self.subscribe(channel, None, event["created_at"] - BEFORE_S)
+        elif event["kind"] == REMOVED:
+            log(f"membership notification: unsubscribing from channel channel_id={channel}")
+            self.gone.add(channel)
+            if self.channels.pop(channel, None) is not None:
+                self.socket.send(["CLOSE", f"ch-{channel}"])
+            self.queues.drop(channel)
+            if channel != self.typing_in:
+                self.agent.sessions.pop(channel, None)
+        elif event["kind"] == 9 and event["pubkey"] != self.key.public:
+            if self.typing_in and os.environ.get("BUZZ_ACP_MULTIPLE_EVENT_HANDLING", "steer") == "steer":
+                # Handed to the running turn, which looks at it before its next call: in its last one it is lost.
+                log("steered into the running turn")
+                return
+            self.queues.put(channel, event)
+            self.marks.put((self.react, event["id"], SEEN))
 
-    def work(self):
-        failures = 0
+    def mark(self):
+        """Reactions are given and taken back beside the turns, and what fails there stops nothing."""
         while True:
-            with self.came:
-                self.came.wait_for(lambda: self.waiting)
-                channel = channel_of(self.waiting[0])
-                batch = [event for event in self.waiting if channel_of(event) == channel]
-                self.waiting = collections.deque(event for event in self.waiting if event not in batch)
-            answer = self.turn(channel, batch)
-            if "error" not in answer:
-                failures = 0
-                log(f"turn complete for channel {channel}: {answer['result']['stopReason']}")
-                continue
-            failures += 1
-            log(f"session_prompt error: {answer['error']['message']}")
-            if failures >= DEAD_LETTER:
-                self.bridge.publish(9, "I could not work on this.", [["h", channel]])
-                failures = 0
-                continue
-            delay = FIRST_RETRY_S * 2 ** (failures - 1) * random.uniform(0.8, 1.2)
-            log(f"requeueing failed batch with backoff attempt={failures} max={DEAD_LETTER} delay_secs={delay:.1f}")
-            time.sleep(delay)
-            with self.came:
-                self.waiting.extendleft(reversed(batch))
+            do, *given = self.marks.get()
+            try:
+                do(*given)
+            except (OSError, Refused) as error:
+                log(f"reaction: {error}")
+
+    def react(self, target, emoji):
+        self.bridge.publish(7, emoji, [["e", target]])
+
+    def take_back(self, target, emoji):
+        for event in self.bridge.query({"authors": [self.key.public], "kinds": [7], "#e": [target]}):
+            if event["content"] == emoji:
+                self.bridge.publish(5, "", [["e", event["id"]]])
+                return
+
+    def work(self, channel, batch):
+        answer = self.turn(channel, batch)
+        if channel in self.gone:
+            self.agent.sessions.pop(channel, None)
+        if "error" not in answer:
+            self.queues.succeeded(channel)
+            log(f"turn complete for channel {channel}: {answer['result']['stopReason']}", "pool::prompt")
+            return
+        said = f"Agent reported error (code {answer['error']['code']}): {answer['error']['message']}"
+        log(f"session_prompt error: {said}", "pool::prompt")
+        if channel not in self.gone and not self.queues.failed(channel, batch):
+            notice = f"I couldn't process the last request after multiple retries ({said})."
+            self.bridge.publish(9, notice, [["h", channel]])
 
     def turn(self, channel, batch):
-        log(f"turn starting for channel {channel}")
-        marks = [(event["id"], self.bridge.publish(7, "\N{EYES}", [["e", event["id"]]])) for event in batch]
         session = self.agent.session(channel, self.bridge)
-        authors = sorted({event["pubkey"] for event in batch} | {self.key.public})
-        found = self.bridge.query({"authors": authors, "kinds": [0]})
-        names = {event["pubkey"]: json.loads(event["content"]).get("display_name", "") for event in found}
-        marks += [(event["id"], self.bridge.publish(7, "\N{SPEECH BALLOON}", [["e", event["id"]]])) for event in batch]
-        context = (
-            f"[Context]\nScope: channel\nChannel: {self.channels[channel]} (#{channel})\nHint: answer in the channel"
-        )
-        texts = [shown(event, self.channels[channel], names) for event in batch]
-        if len(batch) == 1:
-            events = "[Buzz event: @mention]\n" + texts[0]
-        else:
-            events = f"[Buzz events - {len(batch)} events]\n" + "\n".join(
-                f"--- Event {number} ---\n{text}" for number, text in enumerate(texts, 1)
-            )
-        self.typing_in = channel
+        if self.channels.get(channel) is None and channel not in self.gone:
+            for about in self.bridge.query({"kinds": [39000], "#d": [channel]}):
+                self.channels[channel] = next(tag[1] for tag in about["tags"] if tag[0] == "name")
+        thread = self.thread(channel, thread_of(batch[-1])["root"])
+        people = {event["pubkey"] for event in batch + thread}
+        people |= {tag[1] for event in batch for tag in event["tags"] if tag[0] == "p"}
+        profiles = {event["pubkey"]: event for event in self.bridge.query({"authors": sorted(people), "kinds": [0]})}
+        shown = Shown(channel, self.channels.get(channel), profiles)
+        for event in batch:
+            self.marks.put((self.react, event["id"], AT_WORK))
+        log(f"turn starting for channel {channel}", "pool::prompt")
+        self.typing_in, self.agent.used = channel, None
         try:
-            prompt = [{"type": "text", "text": context}, {"type": "text", "text": events}]
+            prompt = [{"type": "text", "text": text} for text in shown.prompt(batch, thread)]
             answer = self.agent.ask("session/prompt", {"sessionId": session, "prompt": prompt})
             self.report(channel, session, answer)
             return answer
         finally:
             self.typing_in = None
-            for target, mark in marks:
-                self.bridge.query({"authors": [self.key.public], "kinds": [7], "#e": [target]})
-                self.bridge.publish(5, "", [["e", mark]])
+            for event in batch:
+                for emoji in (SEEN, AT_WORK):
+                    self.marks.put((self.take_back, event["id"], emoji))
+
+    def thread(self, channel, root):
+        """The messages of a thread, in order."""
+        if root is None:
+            return []
+        replies = {"kinds": [9, 40002], "#e": [root], "#h": [channel], "limit": 13}
+        own = {**replies, "authors": [self.key.public], "limit": 1}
+        found = {event["id"]: event for event in self.bridge.query({"ids": [root]}, replies, own)}
+        return sorted(found.values(), key=lambda event: (event["id"] != root, event["created_at"]))
 
     def report(self, channel, session, answer):
-        """Publish the turn's metrics (kind 44200) for the owner alone: the sums of the session so far."""
-        used, self.agent.used = self.agent.used, None
+        """Publish the turn's metrics (kind 44200) for the owner alone, also of one that failed if it used anything."""
+        used = self.agent.used
         if used is None or self.auth_tag is None:
             return
-        self.turns += 1
-        sums = {
-            "inputTokens": used["accumulatedInputTokens"],
-            "outputTokens": used["accumulatedOutputTokens"],
-            "totalTokens": None,
-            "costUsd": None,
-        }
+        number, before = self.reported.get(session, (0, None))
+        cumulative = counts(used["accumulatedInputTokens"], used["accumulatedOutputTokens"])
+        turn = before and counts(*(cumulative[key] - before[key] for key in ("inputTokens", "outputTokens")))
+        self.reported[session] = number + 1, cumulative
         metrics = {
             "harness": "buzz-agent",
             "model": used["model"],
             "channelId": channel,
             "sessionId": session,
-            "turnId": f"turn-{self.turns}",
-            "turnSeq": self.turns,
+            "turnId": os.urandom(16).hex(),
+            "turnSeq": number + 1,
             "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "turn": None,
-            "cumulative": sums,
-            "deltaReliable": False,
+            "turn": turn,
+            "cumulative": cumulative,
+            "deltaReliable": turn is not None,
             "stopReason": answer.get("result", {}).get("stopReason", "error"),
         }
         owner = self.auth_tag[1]
         sealed = encrypt(self.key.shared_x(owner), json.dumps(metrics))
-        self.bridge.publish(44200, sealed, [["p", owner], ["agent", self.key.public]])
+        try:
+            self.bridge.publish(44200, sealed, [["p", owner], ["agent", self.key.public]])
+        except (OSError, Refused) as error:
+            log(f"NIP-AM: publish failed: {error}", "pool::metrics")
+
+
+def counts(shown, said):
+    return {"inputTokens": shown, "outputTokens": said, "totalTokens": None, "costUsd": None}
 
 
 def channel_of(event):
     return next(tag[1] for tag in event["tags"] if tag[0] == "h")
-
-
-def shown(event, channel, names):
-    mentions = [tag[1] for tag in event["tags"] if tag[0] == "p"]
-    return "\n".join(
-        [
-            f"Event ID: {event['id']}",
-            f"Channel: {channel} (#{channel_of(event)})",
-            f"Kind: {event['kind']}",
-            f"From: {names.get(event['pubkey'], '?')} (hex: {event['pubkey']})",
-            f"Time: {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(event['created_at']))}",
-            f"Content: {event['content']}",
-            f"Tags: {json.dumps(event['tags'])}",
-            f"Parsed: mentions={json.dumps(mentions)}",
-        ]
-    )
 
 
 def main() -> int:

@@ -42,14 +42,18 @@ def main() -> int:
         elif method == "session/new":
             name = f"ses_{os.urandom(8).hex()}"
             sessions[name] = Session(name, provider, asked["params"])
-            send({"id": number, "result": {"sessionId": name, "models": None}})
+            model = os.environ["BUZZ_AGENT_MODEL"]
+            known = {"currentModelId": model, "availableModels": [{"modelId": model, "name": model}]}
+            send({"id": number, "result": {"sessionId": name, "models": known}})
         elif method == "session/prompt":
             session = sessions[asked["params"]["sessionId"]]
             try:
-                text = "\n\n".join(part["text"] for part in asked["params"]["prompt"])
-                send({"id": number, "result": {"stopReason": session.turn(text)}})
+                text = "\n".join(part["text"] for part in asked["params"]["prompt"])
+                answer = {"result": {"stopReason": session.turn(text)}}
             except Failed as error:
-                send({"id": number, "error": {"code": error.args[0], "message": error.args[1]}})
+                answer = {"error": {"code": error.args[0], "message": error.args[1]}}
+            session.tell_usage()
+            send({"id": number, **answer})
     return 0
 
 
@@ -61,6 +65,7 @@ class Session:
         self.system = params.get("systemPrompt") or ""
         self.messages = []
         self.used = {"accumulatedInputTokens": 0, "accumulatedOutputTokens": 0, "accumulatedCachedInputTokens": 0}
+        self.used_in_turn = False
         (server,) = params["mcpServers"]
         passed = {key: os.environ[key] for key in KEPT if key in os.environ}
         passed |= {each["name"]: each["value"] for each in server["env"]}
@@ -86,36 +91,58 @@ class Session:
     def update(self, update):
         send({"method": "session/update", "params": {"sessionId": self.name, "update": update}})
 
+    def tell_usage(self):
+        """Where the turn saw any: after each call, and once more at its end, however it ended."""
+        if self.used_in_turn:
+            spent = self.used["accumulatedInputTokens"] + self.used["accumulatedOutputTokens"]
+            update = {"sessionUpdate": "usage_update", "used": spent, "contextLimit": 0, **self.used}
+            update["model"] = os.environ["BUZZ_AGENT_MODEL"]
+            send({"method": "_goose/unstable/session/update", "params": {"sessionId": self.name, "update": update}})
+
     def turn(self, text):
+        self.used_in_turn = False
+        run = {"goose": {"activeRunId": f"run_{os.urandom(8).hex()}"}}
+        self.update({"sessionUpdate": "session_info_update", "_meta": run})
         content = [{"type": "text", "text": text}] if self.anthropic else text
         self.messages.append({"role": "user", "content": content})
         while True:
             said, calls = self.complete()
+            self.tell_usage()
             if said:
                 self.update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": said}})
             if not calls:
-                self.update({"sessionUpdate": "usage_update", **self.used, "model": os.environ["BUZZ_AGENT_MODEL"]})
                 return "end_turn"
-            results = [(call, self.carry_out(*call)) for call in calls]
+            for identity, name, given in calls:
+                call = {"toolCallId": identity, "title": name, "kind": "other", "status": "pending", "rawInput": given}
+                self.update({"sessionUpdate": "tool_call", **call})
+            # buzz-agent's order is that in which its tasks win a semaphore. This is the worst for who relies on one.
+            results = {call[0]: self.carry_out(*call) for call in reversed(calls)}
             if self.anthropic:
                 blocks = [
-                    {"type": "tool_result", "tool_use_id": call[0], "content": [{"type": "text", "text": result}]}
-                    for call, result in results
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": call[0],
+                        "content": [{"type": "text", "text": results[call[0]]}],
+                    }
+                    for call in calls
                 ]
                 self.messages.append({"role": "user", "content": blocks})
             else:
                 self.messages += [
-                    {"role": "tool", "tool_call_id": call[0], "content": result} for call, result in results
+                    {"role": "tool", "tool_call_id": call[0], "content": results[call[0]]} for call in calls
                 ]
 
     def carry_out(self, identity, name, given):
-        head = {"toolCallId": identity}
-        self.update({"sessionUpdate": "tool_call", **head, "title": name, "status": "pending", "rawInput": given})
-        self.update({"sessionUpdate": "tool_call_update", **head, "status": "in_progress"})
+        head = {"sessionUpdate": "tool_call_update", "toolCallId": identity}
         bare = name.removeprefix(f"{self.server}__")
-        result = self.ask("tools/call", {"name": bare, "arguments": given})["content"][0]["text"]
+        if bare not in [tool["name"] for tool in self.tools]:
+            self.update({**head, "status": "failed", "rawOutput": {"error": f"unknown tool: {name}"}})
+            return f"unknown tool: {name}"
+        self.update({**head, "status": "in_progress"})
+        answer = self.ask("tools/call", {"name": bare, "arguments": given})
+        result, failed = answer["content"][0]["text"], answer.get("isError", False)
         shown = [{"type": "content", "content": {"type": "text", "text": result}}]
-        self.update({"sessionUpdate": "tool_call_update", **head, "status": "completed", "content": shown})
+        self.update({**head, "status": "completed", "content": shown, "rawOutput": {"isError": failed}})
         return result
 
     def complete(self):
@@ -136,6 +163,7 @@ class Session:
 
     def count(self, usage):
         """Add a call up: the input counts what was read from and written to a cache."""
+        self.used_in_turn = self.used_in_turn or bool(usage)
         read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
         if self.anthropic:
             shown, said = (usage.get("input_tokens") or 0) + read + written, usage.get("output_tokens") or 0
@@ -217,4 +245,5 @@ class Session:
             print(f"ERROR buzz_agent: llm call failed: {status} {text[:200]!r}", file=sys.stderr, flush=True)
             if 400 <= status < 500 and status not in (429, 499):
                 break
-        raise Failed(-32000, f"llm: {status} {text[:200].decode(errors='replace')}")
+        said = text[:200].decode(errors="replace")
+        raise Failed(-32001, f"llm auth: {said}") if status in (401, 403) else Failed(-32000, f"llm: {status} {said}")

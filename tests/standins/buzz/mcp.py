@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -28,6 +29,9 @@ SHELL = {
 AFTER_S = 0.2
 """After each call its process group gets TERM, and after this time KILL, whatever it did (BUZZ.md section 0)."""
 
+READ_S = 5.0
+"""So long it then waits for each stream: what a process of another group holds open is lost, all of it."""
+
 
 def main() -> int:
     links = tempfile.mkdtemp(prefix="buzz-dev-mcp-")
@@ -46,7 +50,12 @@ def _answer(asked):
         return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "buzz-dev-mcp"}}
     if asked["method"] == "tools/list":
         return {"tools": [SHELL]}
-    return {"content": [{"type": "text", "text": json.dumps(_shell(asked["params"]["arguments"]))}]}
+    given = asked["params"]["arguments"]
+    if "workdir" in given and not Path(given["workdir"]).is_dir():
+        what = f"workdir does not exist or is not a directory: {given['workdir']}"
+        return {"content": [{"type": "text", "text": what}], "isError": True}
+    result = json.dumps(_shell(given), indent=2, ensure_ascii=False)
+    return {"content": [{"type": "text", "text": result}], "isError": False}
 
 
 def _shell(given):
@@ -58,24 +67,41 @@ def _shell(given):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         process_group=0,
-        text=True,
     )
-    timed_out = False
+    heard = {"stdout": [], "stderr": []}
+    readers = [
+        threading.Thread(target=lambda to, pipe: to.append(pipe.read()), args=(heard[name], pipe), daemon=True)
+        for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr))
+    ]
+    for reader in readers:
+        reader.start()
+    timed_out, notes = False, []
     try:
-        out, err = process.communicate(timeout=given.get("timeout_ms", 120000) / 1000)
+        process.wait(given.get("timeout_ms", 120000) / 1000)
     except subprocess.TimeoutExpired:
         timed_out = True
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         if number == signal.SIGTERM:
             time.sleep(AFTER_S)
+    code = process.wait()
+    for name, reader in zip(heard, readers, strict=True):
+        reader.join(READ_S)
+        if reader.is_alive():
+            notes.append(f"{name} reader did not complete")
     return {
-        "exit_code": process.returncode,
-        "stdout": out,
-        "stderr": err,
-        "timed_out": timed_out,
         "duration_ms": round((time.monotonic() - began) * 1000),
+        "exit_code": 124 if timed_out else max(code, -1),
+        "notes": notes,
+        **{
+            key: value
+            for name, parts in sorted(heard.items())
+            for key, value in (
+                (name, b"".join(parts).decode(errors="replace")),
+                (f"{name}_artifact", None),
+                (f"{name}_truncated", False),
+            )
+        },
+        "timed_out": timed_out,
     }

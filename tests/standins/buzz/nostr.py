@@ -56,6 +56,23 @@ def _tagged(tag, data):
     return hashlib.sha256(head + head + data).digest()
 
 
+LETTERS = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+
+
+def npub(public):
+    """A public key in bech32 (NIP-19)."""
+    number = int(public, 16) << 4  # 256 bits, padded to 52 groups of 5
+    data = [number >> 5 * place & 31 for place in reversed(range(52))]
+    check = 1
+    for value in [3, 3, 3, 3, 0, 14, 16, 21, 2, *data, 0, 0, 0, 0, 0, 0]:  # "npub", its high bits first
+        top = check >> 25
+        check = (check & 0x1FFFFFF) << 5 ^ value
+        for bit, part in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
+            check ^= part if top >> bit & 1 else 0
+    check ^= 1
+    return "npub1" + "".join(LETTERS[value] for value in [*data, *(check >> 5 * (5 - i) & 31 for i in range(6))])
+
+
 class Key:
     def __init__(self, secret):
         self.secret = secret

@@ -16,7 +16,11 @@ from nostr import Key
 
 
 class Refused(Exception):
-    """The relay's own words."""
+    """The relay's own words, and the HTTP status where there is one."""
+
+    def __init__(self, words, status=None):
+        super().__init__(words)
+        self.status = status
 
 
 def trace(way, value):
@@ -42,7 +46,7 @@ class Bridge:
         trace(path, value)
         answer, text = self._exchange(path, body, headers)
         if answer.status != 200:
-            raise Refused(f"HTTP {answer.status}: {text.decode(errors='replace')}")
+            raise Refused(f"relay error {answer.status}: {text.decode(errors='replace')}", answer.status)
         return json.loads(text)
 
     def _exchange(self, path, body, headers, *, again=True):
