@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from harbor.environments.base import HealthcheckError
 
+from tests.standins.programs import REAL_PROGRAMS
 from tests.trial.upstream import Asked, Upstream, serving, text, use
 
 pytestmark = pytest.mark.slow
@@ -51,6 +52,57 @@ async def test_a_message_during_the_orchestrators_last_call_is_not_lost(
         trial = await real.trial(real.bench.task("late-report"), **terms)
         await trial.run()
     assert (trial.facts["ended"], trial.evidence["messages"][-1]["text"]) == ("done", "DONE: heard")
+
+
+async def test_several_calls_of_one_answer_are_done_in_no_certain_order_and_told_in_their_own(
+    real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_MODEL_KEY", "k")
+
+    def answer(asked: Asked) -> list[dict[str, Any]]:
+        if asked.results:
+            return send(asked, "orch", "DONE: both")
+        return [use(SHELL, command=f"echo {word} | tee -a order") for word in ("first", "second")]
+
+    upstream = Upstream(answer)
+    async with serving(upstream, tmp_path, workers=0, harness="buzz-agent") as terms:
+        trial = await real.trial(real.bench.task("calls"), **terms)
+        await trial.run()
+    done = (await trial.say("cat /app/order")).split()
+    assert sorted(done) == ["first", "second"]
+    if REAL_PROGRAMS is None:
+        assert done == ["second", "first"], "the stand-ins have the order that finds out who relies on one"
+    shown = upstream.asked[1].text
+    assert 0 < shown.index("first") < shown.index("second")
+    (step,) = (
+        step for step in trial.trajectory["subagent_trajectories"][0]["steps"] if len(step.get("tool_calls", ())) > 1
+    )
+    results = {result["source_call_id"]: result["content"] for result in step["observation"]["results"]}
+    told = [(call["arguments"]["command"].split()[1], results[call["tool_call_id"]]) for call in step["tool_calls"]]
+    assert [word in result for word, result in told] == [True, True]
+
+
+async def test_a_turn_that_is_cut_off_is_reported_with_what_it_had_used(
+    real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_MODEL_KEY", "k")
+
+    def answer(asked: Asked) -> list[dict[str, Any]]:
+        if asked.model == "help":
+            return [use(SHELL, command="true")]
+        if asked.number == 0:
+            return send(asked, "worker", "please go on")
+        if "worker can't go on" not in asked.text:
+            return [text("so")]
+        (call,) = send(asked, "orch", "DONE: alone")
+        wait = "until grep -q 'requeueing failed batch' /logs/agent/worker/buzz-acp.log; do sleep 0.1; done"
+        return [use(SHELL, command=f"{wait}; {call['input']['command']}")]
+
+    async with serving(Upstream(answer), tmp_path, harness="buzz-agent", caps={"worker": "max_calls: 2"}) as terms:
+        trial = await real.trial(real.bench.task("cut-off"), **terms)
+        await trial.run()
+    told = trial.facts["self_report"]["worker"]
+    assert (told["verdict"], told["turns"], told["input_tokens"], told["output_tokens"]) == ("agrees", 1, 320, 40)
 
 
 async def test_a_real_model_is_reminded_once(real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

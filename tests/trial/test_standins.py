@@ -83,10 +83,10 @@ def until(shapes: Iterable[str], last: str) -> list[str]:
     return found[: found.index(last) + 1]
 
 
-async def test_a_stand_ins_requests_are_those_of_the_capture(real: Any) -> None:
-    script = SCRIPT
+async def test_a_stand_ins_requests_are_those_of_the_capture(real: Any, standins: Path) -> None:
+    real.use(standins)
     image = "ENV STANDIN_TRACE=/logs/agent/trace\n"
-    trial = await real.trial(real.bench.task("wire", script), dockerfile=image)
+    trial = await real.trial(real.bench.task("wire", SCRIPT), dockerfile=image)
     await trial.run()
     assert trial.facts["ended"] == "done"
     key = next(person["public"] for person in trial.evidence["roster"] if person["name"] == "worker-1")

@@ -25,6 +25,7 @@ MOST_IN_A_PROMPT = 50
 BEFORE_S = 5
 """What was said so long before a subscription is shown, too."""
 ADDED, REMOVED = 44100, 44101
+COUNTED = ("inputTokens", "outputTokens", "cacheReadTokens")
 SEEN, AT_WORK = "\N{EYES}", "\N{SPEECH BALLOON}"
 
 
@@ -325,11 +326,11 @@ class Acp:
         if used is None or self.auth_tag is None:
             return
         number, before = self.reported.get(session, (0, None))
-        cumulative = counts(used["accumulatedInputTokens"], used["accumulatedOutputTokens"])
-        turn = before and counts(*(cumulative[key] - before[key] for key in ("inputTokens", "outputTokens")))
+        cumulative = counts(*(used[f"accumulated{kind}Tokens"] for kind in ("Input", "Output", "CachedInput")))
+        turn = before and counts(*(cumulative[key] - before[key] for key in COUNTED))
         self.reported[session] = number + 1, cumulative
         metrics = {
-            "harness": "buzz-agent",
+            "harness": Path(os.environ["BUZZ_ACP_AGENT_COMMAND"]).name,
             "model": used["model"],
             "channelId": channel,
             "sessionId": session,
@@ -349,8 +350,8 @@ class Acp:
             log(f"NIP-AM: publish failed: {error}", "pool::metrics")
 
 
-def counts(shown, said):
-    return {"inputTokens": shown, "outputTokens": said, "totalTokens": None, "costUsd": None}
+def counts(shown, said, cached):
+    return dict(zip(COUNTED, (shown, said, cached), strict=True)) | {"totalTokens": None, "costUsd": None}
 
 
 def channel_of(event):

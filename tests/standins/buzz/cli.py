@@ -18,11 +18,18 @@ class Wrong(Exception):
     """(exit code, category, what is wrong)."""
 
 
+class Parser(argparse.ArgumentParser):
+    """One that tells what is wrong with a command as everything else that is wrong."""
+
+    def error(self, message):
+        raise Wrong(1, "user_error", message)
+
+
 def main() -> int:
-    given = _arguments()
     tag = os.environ.get("BUZZ_AUTH_TAG")
     bridge = Bridge(os.environ["BUZZ_RELAY_URL"], os.environ["BUZZ_PRIVATE_KEY"], json.loads(tag) if tag else None)
     try:
+        given = _arguments()
         answer = given.run(bridge, given)
     except Wrong as wrong:
         return _failed(*wrong.args)
@@ -41,7 +48,7 @@ def _failed(code, category, message):
 
 
 def _arguments():
-    parser = argparse.ArgumentParser("buzz")
+    parser = Parser("buzz")
     rooms = parser.add_subparsers(dest="room", required=True)
     commands = {}
     for name, run, words in (
