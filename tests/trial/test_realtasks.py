@@ -42,7 +42,7 @@ def test_a_team_of_real_agents_passes_every_task_with_its_good_script(played: di
 
 def test_real_agents_say_that_they_used_what_the_gateway_counted(played: dict[str, Any]) -> None:
     results = [json.loads(path.read_text()) for path in Path(played["directory"]).glob("*/result.json")]
-    parts = [part for result in results for part in (result["step_results"] or [result])]
+    parts = [(result["step_results"] or [result])[-1] for result in results]  # of steps the last has the trial's
     told = [part["agent_result"]["metadata"]["buzzbench"]["self_report"] for part in parts]
     verdicts = {(compared["verdict"], compared["unreadable"]) for check in told for compared in check.values()}
     assert verdicts <= {("agrees", 0), ("nothing_due", 0)}
