@@ -16,7 +16,14 @@ from harbor.models.trial.paths import TrialPaths
 from bench import manifest
 from bench.sandbox.environment import SandboxEnvironment
 from bench.trial.agent import TeamAgent
+from tests.standins.programs import REAL_PROGRAMS
 from tests.trial.left import Left
+
+TRIED_SOON = "ENV STANDIN_TICK_S=1\n"
+"""For an image: buzz-acp tries a failed turn again at its next tick of 30 s, the stand-in then at one of a second."""
+
+TRIED_AGAIN_S = 7 if REAL_PROGRAMS is None else 31
+"""So long at most a failed turn waits for its second try, then: its own pause is 4 to 6 s."""
 
 OURS = r"buzz-acp|buzz-agent|buzz-dev-mcp"
 

@@ -153,7 +153,10 @@ async def reported(trial: Any, stack: Any) -> set[str]:
     told = [json.loads(owner.decrypt(event["pubkey"], event["content"])) for event in events]
     known = ("harness", "model", "stopReason", "deltaReliable")
     return {
-        json.dumps([turn["turnSeq"] == 1, [turn[key] for key in known], form(turn["turn"]), form(turn["cumulative"])])
+        json.dumps(
+            [turn["turnSeq"] == 1, [turn[key] for key in known], form(turn["turn"]), form(turn["cumulative"])],
+            sort_keys=True,
+        )
         for turn in told
         if turn["stopReason"] != "error"
     }

@@ -10,6 +10,7 @@ import pytest
 from harbor.environments.base import HealthcheckError
 
 from tests.standins.programs import REAL_PROGRAMS
+from tests.trial.realteams import TRIED_AGAIN_S, TRIED_SOON
 from tests.trial.upstream import Asked, Upstream, serving, text, use
 
 pytestmark = pytest.mark.slow
@@ -130,8 +131,8 @@ async def test_a_model_that_fails_for_ever_ends_the_trial_early(
 ) -> None:
     monkeypatch.setenv("TEST_MODEL_KEY", "k")
     upstream = Upstream(lambda asked: (status, "no"))
-    async with serving(upstream, tmp_path, workers=0, harness="buzz-agent") as terms:
-        trial = await real.trial(real.bench.task("failing"), **terms)
+    async with serving(upstream, tmp_path, workers=0, harness="buzz-agent", limit_s=30 + TRIED_AGAIN_S) as terms:
+        trial = await real.trial(real.bench.task("failing"), dockerfile=TRIED_SOON, **terms)
         with pytest.raises(HealthcheckError, match=f"^{kind}: "):
             await trial.run()
     assert len(upstream.asked) == {402: 1, 400: 2, 500: 6}[status]
@@ -150,8 +151,8 @@ async def test_a_models_rate_limit_is_waited_for_and_costs_the_team_nothing(
         return [use(SHELL, command=f"buzz messages send --channel {channel} --content 'DONE: in time'")]
 
     upstream = Upstream(answer, error_headers={"retry-after": "0.2"})
-    async with serving(upstream, tmp_path, workers=0, harness="buzz-agent") as terms:
-        trial = await real.trial(real.bench.task("limited"), **terms)
+    async with serving(upstream, tmp_path, workers=0, harness="buzz-agent", limit_s=30 + TRIED_AGAIN_S) as terms:
+        trial = await real.trial(real.bench.task("limited"), dockerfile=TRIED_SOON, **terms)
         await trial.run()
     assert (trial.facts["ended"], trial.facts["labels"], trial.facts["fault"]) == ("done", [], None)
     assert len([call for call in upstream.asked if call.number < 3]) == 3
@@ -195,11 +196,13 @@ async def test_an_agents_own_cap_is_told_to_the_others_who_go_on(
 async def test_an_orchestrators_own_cap_ends_the_trial_however_often_its_turn_is_tried_again(
     real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.trial.realteam.QUIET_S", 7.0)  # longer than the first pause between two tries
+    monkeypatch.setattr("bench.trial.realteam.QUIET_S", TRIED_AGAIN_S + 2.0)
     monkeypatch.setenv("TEST_MODEL_KEY", "k")
     upstream = Upstream(lambda asked: [use(SHELL, command="true")])
-    async with serving(upstream, tmp_path, workers=0, caps={"orch": "max_calls: 2"}, harness="buzz-agent") as terms:
-        trial = await real.trial(real.bench.task("lead-capped"), **terms)
+    caps = {"orch": "max_calls: 2"}
+    limit_s = 30 + 2 * TRIED_AGAIN_S
+    async with serving(upstream, tmp_path, workers=0, caps=caps, harness="buzz-agent", limit_s=limit_s) as terms:
+        trial = await real.trial(real.bench.task("lead-capped"), dockerfile=TRIED_SOON, **terms)
         await trial.run()
     assert (trial.facts["ended"], len(upstream.asked)) == ("budget", 2)
     assert trial.facts["agents"]["orch"]["capped_calls"] > 1, "it was tried again, and that was no sign of life"

@@ -89,6 +89,7 @@ async def serving(
     trial: str = "",
     harness: str = "builtin",
     caps: Mapping[str, str] | None = None,
+    limit_s: int = 30,
 ) -> AsyncIterator[dict[str, Any]]:
     """The options of a team whose models are this upstream: `lead` and `help`. `caps` are members' budgets by id."""
     app = web.Application()
@@ -96,7 +97,10 @@ async def serving(
     server = TestServer(app)
     await server.start_server()
     try:
-        yield {"rehearsal": None, **_files(directory, str(server.make_url("")), workers, trial, harness, caps or {})}
+        yield {
+            "rehearsal": None,
+            **_files(directory, str(server.make_url("")), workers, f"{limit_s}{trial}", harness, caps or {}),
+        }
     finally:
         await server.close()
 
@@ -127,7 +131,7 @@ def _files(
         "prices:",
         f"  lead: {prices}",
         *([f"  help: {prices}"] if workers else []),
-        f"trial_budget: {{timeout_seconds: 30{trial}}}",
+        f"trial_budget: {{timeout_seconds: {trial}}}",
     ]
     manifest = directory / "team.yaml"
     manifest.write_text("\n".join(lines) + "\n")

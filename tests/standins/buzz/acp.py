@@ -20,6 +20,8 @@ from relay import Bridge, Refused, Socket
 TYPING_S = 3
 PRESENCE_S = 60
 FIRST_RETRY_S = 5.0
+TICK_S = float(os.environ.get("STANDIN_TICK_S", "30"))
+"""A failed turn is tried again not when its pause is over, but when something comes, or at the next tick after it."""
 RETRIES = 10
 MOST_IN_A_PROMPT = 50
 BEFORE_S = 5
@@ -88,6 +90,7 @@ class Queues:
         self._waiting = {}
         self._not_before = {}
         self._failures = {}
+        self._began = time.monotonic()
 
     def put(self, channel, event):
         with self._came:
@@ -110,8 +113,7 @@ class Queues:
                     batch = self._waiting[channel][:MOST_IN_A_PROMPT]
                     del self._waiting[channel][:MOST_IN_A_PROMPT]
                     return channel, sorted((event for _, event in batch), key=lambda event: event["created_at"])
-                waits = [self._not_before[c] - now for c, q in self._waiting.items() if q]
-                self._came.wait(min(waits) if waits else None)
+                self._came.wait(TICK_S - (now - self._began) % TICK_S)
 
     def succeeded(self, channel):
         self._failures.pop(channel, None)
