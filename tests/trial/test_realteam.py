@@ -33,7 +33,7 @@ async def test_a_team_of_real_agents_finishes_a_task(real: Any) -> None:
 
 
 async def test_nothing_of_the_agents_is_left_but_what_they_made(real: Any) -> None:
-    # With the tool's own output they would keep its call open until the deadline.
+    # With the tool's own output they would keep its call open for five seconds, and its output would be lost.
     script = ALONE + (
         "      - run: 'exec > /dev/null 2>&1; setsid -f sleep 300; (sleep 301 &) ; echo made > made'\n"
         "      - done: there is a service\n"
