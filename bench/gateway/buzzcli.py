@@ -6,11 +6,15 @@ command runs.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.gateway.protocol import Context
+
+_CODE = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_AT = re.compile(r"(?<!\S)@([A-Za-z0-9._-]+)")
 
 
 class CannotRender(ValueError):
@@ -20,8 +24,23 @@ class CannotRender(ValueError):
 def send(context: Context, text: str, *, mention: Sequence[str], reply_to: str | None, channel: str | None) -> str:
     """The command that sends a message and wakes whom it mentions. Raises CannotRender."""
     people = [word for name in mention for word in ("--mention", _key(context, name))]
+    if not people and (stranger := _stranger(context, text)):
+        raise CannotRender(
+            f"the buzz CLI sends no message with {stranger!r}, which names no member, unless it has a mention, too: "
+            "mention somebody, or put the word between backticks"
+        )
     answered = () if reply_to is None else ("--reply-to", reply_to)
-    return _command("messages", "send", *_in(context, channel), "--content", text, *people, *answered)
+    command = _command("messages", "send", *_in(context, channel), _set("--content", text), *people, *answered)
+    return f"printf %s - | {command}" if text == "-" else command  # for it that stands for the standard input
+
+
+def _stranger(context: Context, text: str) -> str | None:
+    """The first `@word` outside of code that is no member's name, in whatever case."""
+    names = {name.lower() for name in context.members}
+    for found in _AT.finditer(_CODE.sub("", text)):
+        if not {found[1].lower(), found[1].lower().rstrip(".")} & names:
+            return f"@{found[1]}"
+    return None
 
 
 def tool(context: Context, name: str, given: Mapping[str, Any]) -> str | None:
@@ -45,7 +64,8 @@ def script(commands: Sequence[str]) -> str:
 
 
 def _create(context: Context, given: Mapping[str, Any]) -> Iterator[str]:
-    yield _command("channels", "create", "--name", given["name"], "--type", "stream", "--visibility", "private")
+    named = _set("--name", given["name"])
+    yield _command("channels", "create", named, "--type", "stream", "--visibility", "private")
     for name in given.get("members", ()):
         yield from _add(context, {"name": name, "channel": given["name"]})
 
@@ -75,11 +95,11 @@ def _read(context: Context, given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _react(context: Context, given: Mapping[str, Any]) -> Iterator[str]:
-    yield _command("reactions", "add", "--event", given["event_id"], "--emoji", given["emoji"])
+    yield _command("reactions", "add", "--event", given["event_id"], _set("--emoji", given["emoji"]))
 
 
 def _edit(context: Context, given: Mapping[str, Any]) -> Iterator[str]:
-    yield _command("messages", "edit", "--event", given["event_id"], "--content", given["text"])
+    yield _command("messages", "edit", "--event", given["event_id"], _set("--content", given["text"]))
 
 
 _LINES = {
@@ -101,8 +121,13 @@ class _Found(str):
 def _in(context: Context, channel: str | None) -> tuple[str, str]:
     if channel is None:
         return "--channel", context.channel
-    search = shlex.join(["buzz", "channels", "search", "--exact", "--query", channel])
+    search = shlex.join(["buzz", "channels", "search", "--exact", _set("--query", channel)])
     return "--channel", _Found(f'"$({search} | sed -n \'s/.*"channel_id":"\\([^"]*\\)".*/\\1/p\')"')
+
+
+def _set(flag: str, text: str) -> str:
+    """An option with its text in one word: a text that begins with a dash would be taken for an option itself."""
+    return f"{flag}={text}"
 
 
 def _whom(context: Context, given: Mapping[str, Any]) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -50,11 +51,11 @@ def test_a_shell_alone_gets_the_buzz_cli() -> None:
     nasty = 'it\'s $HOME `x`\n"two" lines'
     (send,) = tool_calls((Post(nasty, ("worker-1",), "ee" * 32),), BUZZ, CONTEXT)
     assert shlex.split(send.input["command"]) == [
-        *("buzz", "messages", "send", "--channel", "chan", "--content", nasty),
+        *("buzz", "messages", "send", "--channel", "chan", f"--content={nasty}"),
         *("--mention", "bb" * 32, "--reply-to", "ee" * 32),
     ]
     (done,) = tool_calls((Done("DONE: x"),), BUZZ, CONTEXT)
-    assert shlex.split(done.input["command"])[-4:] == ["--content", "DONE: x", "--mention", "00" * 32]
+    assert shlex.split(done.input["command"])[-3:] == ["--content=DONE: x", "--mention", "00" * 32]
 
 
 def test_a_reply_wakes_the_author_as_the_builtin_tool_does() -> None:
@@ -88,23 +89,23 @@ printf '%s\n' "$@" >> "$SEEN"; echo -- >> "$SEEN"
 @pytest.mark.parametrize(
     ("action", "commands"),
     [
-        (Call("react", {"event_id": "ee", "emoji": "✅"}), [["reactions", "add", "--event", "ee", "--emoji", "✅"]]),
+        (Call("react", {"event_id": "ee", "emoji": "✅"}), [["reactions", "add", "--event", "ee", "--emoji=✅"]]),
         (
             Call("edit_message", {"event_id": "ee", "text": "it's so"}),
-            [["messages", "edit", "--event", "ee", "--content", "it's so"]],
+            [["messages", "edit", "--event", "ee", "--content=it's so"]],
         ),
         (
             Call("create_channel", {"name": "night", "members": ["worker-1"]}),
             [
-                ["channels", "create", "--name", "night", "--type", "stream", "--visibility", "private"],
-                ["channels", "search", "--exact", "--query", "night"],
+                ["channels", "create", "--name=night", "--type", "stream", "--visibility", "private"],
+                ["channels", "search", "--exact", "--query=night"],
                 ["channels", "add-member", "--channel", "the-id", "--pubkey", "bb" * 32],
             ],
         ),
         (
             Call("remove_member", {"name": "worker-1", "channel": "night"}),
             [
-                ["channels", "search", "--exact", "--query", "night"],
+                ["channels", "search", "--exact", "--query=night"],
                 ["channels", "remove-member", "--channel", "the-id", "--pubkey", "bb" * 32],
             ],
         ),
@@ -115,8 +116,8 @@ printf '%s\n' "$@" >> "$SEEN"; echo -- >> "$SEEN"
         (
             Post("go", channel="night"),
             [
-                ["channels", "search", "--exact", "--query", "night"],
-                ["messages", "send", "--channel", "the-id", "--content", "go"],
+                ["channels", "search", "--exact", "--query=night"],
+                ["messages", "send", "--channel", "the-id", "--content=go"],
             ],
         ),
     ],
@@ -133,9 +134,42 @@ def test_what_the_builtin_tools_do_a_shell_does_by_the_buzz_cli(
     assert [part.split("\n")[:-1] for part in seen.read_text().split("--\n")[:-1]] == commands
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("see @pytest.fixture", "@pytest.fixture"),
+        ("@nobody", "@nobody"),
+        ("`@a` @b", "@b"),
+        ("```\n@a\n```\nthen @worker-12", "@worker-12"),
+    ],
+)
+def test_a_word_that_the_buzz_cli_would_refuse_is_told_before(text: str, word: str) -> None:
+    with pytest.raises(CannotRender, match=rf"^the buzz CLI sends no message with '{re.escape(word)}', .* backticks$"):
+        tool_calls((Post(text),), BUZZ, CONTEXT)
+    tool_calls((Post(text, ("worker-1",)),), BUZZ, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "text", ["@Worker-1, look", "mail a@b.example", "`@x`", "```py\n@x\n```", "@ home", "for @user."]
+)
+def test_other_words_need_no_mention(text: str) -> None:
+    tool_calls((Post(text),), BUZZ, CONTEXT)
+
+
+def test_a_text_that_is_a_dash_is_no_option_and_no_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "buzz").write_text('#!/bin/sh\n[ "$5" = --content=- ] && cat || echo "$5"\n')
+    (tmp_path / "buzz").chmod(0o755)
+    (call,) = tool_calls((Post("-"), Post("- one\n- two")), BUZZ, CONTEXT)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", call.input["command"]], env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "---content=- one\n- two\n"
+
+
 def test_a_shell_says_done_with_the_words_that_end_the_work() -> None:
     (done,) = tool_calls((Done("merged"),), BUZZ, CONTEXT)
-    assert shlex.split(done.input["command"])[-4:-2] == ["--content", "DONE: merged"]
+    assert shlex.split(done.input["command"])[-3] == "--content=DONE: merged"
 
 
 @pytest.mark.parametrize(

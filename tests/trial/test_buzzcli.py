@@ -97,6 +97,9 @@ def said(lead: Person, help_: Person) -> list[tuple[str, int, Any]]:
     do(lead, "channels", "members", *in_it)
     first = do(lead, "messages", "send", *in_it, "--content", "you there?", "--mention", help_.key.public)["event_id"]
     do(lead, "messages", "send", *in_it, "--content", "@help and @HELP: `@nobody`")
+    do(lead, "messages", "send", *in_it, "--content", "@help look", "--mention", lead.key.public)  # mentions both
+    do(lead, "messages", "send", *in_it, "--content", "- look")
+    do(lead, "messages", "send", *in_it, "--content=- look")
     do(lead, "messages", "send", *in_it, "--content", "@nobody there?")
     do(lead, "messages", "send", *in_it, "--content", "@nobody there?", "--mention", help_.key.public)
     do(lead, "messages", "send", *in_it, "--content", "to a stranger", "--mention", NOBODY)

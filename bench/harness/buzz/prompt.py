@@ -57,7 +57,8 @@ def _situation(
         "",
         "Only a mention wakes an agent. Send a message with",
         f"`buzz messages send --channel {channel.id} --content TEXT --mention PUBLIC_KEY`, `--mention` once for each",
-        "whom you mean; `--reply-to EVENT_ID` answers in a thread. With `--mention` an `@word` in a text is only text.",
+        "whom you mean; `--reply-to EVENT_ID` answers in a thread. A text that begins with `-` needs `--content=TEXT`.",
+        "A member's name after an `@` in a text mentions it, too; with `--mention` any other `@word` is only text.",
         "What you write without sending it reaches nobody. A mention that comes while you work is shown to you next.",
         f"All agents share one workspace{f' ({workdir})' if workdir else ''}.",
     ]
