@@ -280,7 +280,7 @@ async def test_the_scripted_model_speaks_openai(job: Job) -> None:
     (call,) = reply.json["choices"][0]["message"]["tool_calls"]
     assert call["function"]["name"] == "buzz-dev-mcp__shell"
     assert json.loads(call["function"]["arguments"])["command"] == (
-        "(\necho 1\n)\n(\nbuzz messages send --channel cccccccc --content 'REPORT 1' "
+        "(\necho 1\n)\n(\nbuzz messages send --channel cccccccc '--content=REPORT 1' "
         f"--mention {'aa' * 32} --reply-to {'ab' * 32}\n)"
     )
 
