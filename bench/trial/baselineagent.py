@@ -209,7 +209,7 @@ class BaselineAgent(BaseAgent):  # type: ignore[misc]  # Harbor ships no types
             end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
         report.end(end)
         if self._used is not used_before:
-            report.booked()
+            report.booked(self._used, used_before)
         if end.fault is not None:
             if end.fault.kind == "gateway_lost":
                 await sessions.discard(self._job_dir, session)

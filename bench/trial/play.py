@@ -138,7 +138,7 @@ class Play:
             end = fault("upstream_failed", f"model calls still waited for an upstream in trouble when {end.reason}")
             self._now.report.end(end)
         if self.used is not self._now.used_before:
-            self._now.report.booked()
+            self._now.report.booked(self.used, self._now.used_before)
         return end if failed is None or end.fault else failed
 
     def _time_is_over(self) -> End | None:

@@ -96,9 +96,10 @@ class Report:
         self._facts["ended"], self._facts["reason"] = end.ended, end.reason
         self.label(*end.labels)
 
-    def booked(self) -> None:
-        """The meter has the gateway's own figures: where no call went out, nobody has played."""
-        if self._facts["fault"] is None and not any(used["sent_calls"] for used in self.meter.agents.values()):
+    def booked(self, used: Mapping[str, AgentUsage], before: Mapping[str, AgentUsage]) -> None:
+        """What the gateway has counted by now, and had before: where no call went out, nobody has played."""
+        sent, sent_before = (sum(one.sent_calls for one in counted.values()) for counted in (used, before))
+        if self._facts["fault"] is None and sent == sent_before:
             self.label(NEVER_PLAYED)
 
     def done(self, event_id: str, seen_at: float) -> None:
