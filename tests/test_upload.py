@@ -12,7 +12,7 @@ import pytest
 from bench import pack, upload
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.records import read_job
-from bench.run import asked
+from bench.run import asked, command
 from tests.pack import jobs
 from tests.planning.kit import Project, project
 
@@ -79,6 +79,19 @@ def test_a_job_whose_records_contradict_each_other_is_not_uploaded(tmp_path: Pat
         "nothing was uploaded",
     ]
     pack.refuse_upload(jobs.settings(tmp_path), read_job(job), {}, anyway=True)
+
+
+def test_of_several_jobs_none_is_uploaded_where_one_is_not_fit(home: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUZZBENCH_STATE_DIR", str(home.root / "state"))
+    fit, unfit = jobs.make(home.root, "lb-one"), jobs.make(home.root, "lb-two")
+    (unfit / "alpha__1" / "agent" / "said.txt").write_text("canary+key/5f0c1d7e9b")
+    options = home.options(upload=True, environ={"MY_KEY": "canary+key/5f0c1d7e9b"})
+    # Had the first been sent, its failure would be told: nobody is logged in.
+    monkeypatch.setenv("HOME", str(home.root))
+    monkeypatch.delenv("HARBOR_API_KEY", raising=False)
+    said = str(command._upload([read_job(fit), read_job(unfit)], options))
+    assert said.startswith("lb-two/alpha__1/agent/said.txt:1: holds the value of MY_KEY, in plain\n")
+    assert str(command._upload([read_job(fit)], options)).startswith("the upload ended with ")
 
 
 def test_upload_anyway_is_no_way_past_a_secret(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ prefix, such as `data: `, and within a string of JSON). The pieces of a field ar
 apart for each `index`, `type`, `sessionId` and the like beside it or above it, so that streams may run through each
 other.
 
-It can't find what has no JSON around it, such as one letter a line; pieces with other text between them in their field;
-streams that nothing but their content tells apart; and what is in the middle of a longer piece.
+It can't find what has no JSON around it, such as one letter a line; pieces in several files; pieces with other text
+between them in their field; streams that nothing but their content tells apart; and what is in the middle of a longer
+piece.
 """
 
 from __future__ import annotations

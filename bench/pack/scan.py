@@ -133,8 +133,9 @@ class Scanner:
     def _all(self, data: bytes, shown: str, room: Room, deeper: int) -> Iterator[Finding]:
         """What is in a name, a text and, so many levels deep, in what it contains."""
         name = shown.encode(errors="surrogateescape")
-        shown = self._without_secrets(name)
-        for hit in (*self._known(name), *_shapes(name), *_encoded(name)):
+        named = [*self._known(name), *_shapes(name), *_encoded(name)]
+        shown = self._without_secrets(name, named) if named else printable(shown)
+        for hit in named:
             if finding := self._kept(shown, f"in its name {hit.what}", hit.mark):
                 yield finding
         if not data:
@@ -171,13 +172,12 @@ class Scanner:
             place = f"{_line(shown, data, at)}, Base64"
             yield from (replace(one, place=place) for one in self._all(content, "", room, deeper - 1))
 
-    def _without_secrets(self, name: bytes) -> str:
+    def _without_secrets(self, name: bytes, hits: Iterable[_Hit]) -> str:
         """A name as a message may show it: as far as the part in which something is found."""
         needles = (name.find(needle) for needle, _ in itertools.chain(*self._needles.values()))
-        starts = [*(hit.start for hit in (*_shapes(name), *_encoded(name))), *(at for at in needles if at >= 0)]
-        if starts:
-            name = name[: name.rfind(b"/", 0, min(starts)) + 1] + b"[...]"
-        return printable(name.decode(errors="surrogateescape"))
+        first = min(*(hit.start for hit in hits), *(at for at in needles if at >= 0), len(name))
+        shown = name[: name.rfind(b"/", 0, first) + 1] + b"[...]"
+        return printable(shown.decode(errors="surrogateescape"))
 
     def _placed(self, data: bytes, shown: str, hits: Iterable[_Hit]) -> Iterator[Finding]:
         """The findings of what was found in a text, each with its line."""
