@@ -31,6 +31,9 @@ FINDINGS_SHOWN = 20
 MOST_DIGESTED = 10 * MOST_BYTES
 """A larger file can't be let be: it may have a hole of any size, and nobody waits until all of it is hashed."""
 
+SAID_BYTES = 30_000_000
+"""To look through so much takes so long that it is said."""
+
 SHOWN = 5
 """Of the files in which a pack differs from the one that it replaces."""
 
@@ -127,6 +130,12 @@ def _in_links(scanner: Scanner, trials: Iterable[Path]) -> Iterator[Finding]:
 def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:
     """All that is found in the files, by their names; one that can't be read, or is too large to be, is a finding."""
     found = []
+    number_bytes = sum(path.stat().st_size for path in files.values() if path.exists())
+    if number_bytes >= SAID_BYTES:
+        megabytes = f"{number_bytes // 1_000_000:,} MB"
+        print(
+            f"looking for secrets in {len(files):,} files, {megabytes}: a few seconds for each 10 MB", file=sys.stderr
+        )
     for name, path in files.items():
         try:
             size = path.stat().st_size

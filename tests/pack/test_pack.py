@@ -343,6 +343,19 @@ def test_a_file_whose_name_is_not_utf8_is_packed_like_any_other(tmp_path: Path) 
     bundle.verify(tmp_path / "out")
 
 
+def test_a_long_search_is_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = jobs.make(tmp_path)
+    packed(tmp_path)
+    assert capsys.readouterr().err == ""
+    (job / "alpha__1" / "artifacts" / "long.txt").write_text("a line of it\n" * 80_000)
+    monkeypatch.setattr(pack, "SAID_BYTES", 1_000_000)
+    packed(tmp_path)
+    said = "looking for secrets in 31 files, 1 MB: a few seconds for each 10 MB\n"
+    assert capsys.readouterr().err == said
+
+
 def test_a_file_that_is_too_large_to_be_looked_through_is_never_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
