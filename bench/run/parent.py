@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -144,25 +144,10 @@ def _run_child(
     claim: int,
     keeper: Keeper,
 ) -> BuzzbenchError | None:
-    environment = {k: v for k, v in os.environ.items() if k not in secret_variables}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment |= {"BUZZBENCH_RUN_DIR": str(run_dir)}
-    # For the `docker` commands of Harbor, a score for each trial.
-    environment = engine.QUICK | environment
     log = run_dir / "harbor.log"
     read_end, write_end = os.pipe()
     with log.open("ab") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "bench.run", str(write_end), str(claim)],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            pass_fds=(write_end, claim),
-            env=environment,
-            cwd=ROOT,
-            # Ctrl-C on a terminal reaches the whole foreground group: the child stops when we say so, once.
-            start_new_session=True,
-        )
+        child = _start(run_dir, secret_variables, output, write_end, claim)
     os.close(write_end)
     assert child.stdin
     last: dict[str, Any] = {}
@@ -182,12 +167,36 @@ def _run_child(
         with contextlib.suppress(OSError):
             child.stdin.close()
         _end(child)
+    job_dir = Path(order["config"]["jobs_dir"], order["config"]["job_name"])
     if received:
-        name, job = (
-            signal.Signals(received[0]).name,
-            shown(Path(order["config"]["jobs_dir"], order["config"]["job_name"])),
-        )
-        return Interrupted(received[0], f"stopped by {name}; go on with `inv bench --resume {job}`")
+        what = f"stopped by {signal.Signals(received[0]).name}; go on with `inv bench --resume {shown(job_dir)}`"
+        return Interrupted(received[0], what)
+    return _why_it_ended(last, code, log)
+
+
+def _start(
+    run_dir: Path, secret_variables: tuple[str, ...], output: IO[bytes], events: int, claim: int
+) -> subprocess.Popen[bytes]:
+    """The child, which writes its events to the descriptor and keeps the claim. It is given no provider's key."""
+    environment = {k: v for k, v in os.environ.items() if k not in secret_variables}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment |= {"BUZZBENCH_RUN_DIR": str(run_dir)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench.run", str(events), str(claim)],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        pass_fds=(events, claim),
+        # What is quick is for the `docker` commands of Harbor, a score for each trial.
+        env=engine.QUICK | environment,
+        cwd=ROOT,
+        # Ctrl-C on a terminal reaches the whole foreground group: the child stops when we say so, once.
+        start_new_session=True,
+    )
+
+
+def _why_it_ended(last: Mapping[str, Any], code: int, log: Path) -> BuzzbenchError | None:
+    """What a child's last event and its exit code say; None where its job is done."""
     if last.get("event") in ("failed", "stopped"):
         what = last["message"] if "message" in last else f"stopped: {last['reason']}"
         return JobEnded(what, last["exit_code"])
