@@ -13,7 +13,7 @@ from bench.relay.fanout import Fanout, Live
 from bench.relay.ingest import Ingest
 from bench.relay.limits import Limits, What, refusal
 from bench.relay.protocol import Filter, Refused, named_channels
-from bench.relay.rules import GATED, NOT_IN_CHANNEL, PRESENCE, PRESENCE_QUERY
+from bench.relay.rules import GATED, NO_ID_OPENS, NOT_IN_CHANNEL, PRESENCE, PRESENCE_QUERY
 from bench.relay.store import Reader, Store
 from bench.relay.writer import Writer
 
@@ -100,10 +100,13 @@ class Relay:
         return refusal(wait_s) if wait_s else None
 
     def check_readable(self, public: str, filters: tuple[Filter, ...]) -> None:
-        """Raise Refused where a filter names what the key may not read."""
-        check_gates(public, filters)
+        """Raise Refused where a subscription's filter names what the key may not read."""
+        named = named_channels(filters)
+        if not (len(named) == 1 and all(each.channels for each in filters)):
+            # One channel's never get what is no channel's, which all gated kinds are.
+            check_gates(public, filters)
         channels = self.ingest.channels
-        for identity in named_channels(filters):
+        for identity in named:
             channel = channels.get(identity)
             if channel is None or not channel.may_read(public):
                 raise Refused(NOT_IN_CHANNEL, 403)
@@ -133,8 +136,13 @@ class Relay:
 
 
 def check_gates(public: str, filters: tuple[Filter, ...]) -> None:
-    """Raise Refused where a filter asks for gated kinds without naming the key itself (BUZZ.md section 3)."""
+    """Raise Refused where a filter asks for gated kinds without naming the key itself (BUZZ.md section 3).
+
+    One without kinds asks for all. Whoever knows an event's id may read it, but for kinds that lay bare what was done.
+    """
     for each in filters:
-        gated = (each.kinds or frozenset()) & GATED
+        gated = GATED if each.kinds is None else each.kinds & GATED
+        if each.ids and not (each.kinds and each.kinds & NO_ID_OPENS):
+            continue
         if gated and dict(each.tags).get("p") != frozenset({public}):
-            raise Refused(f"restricted: kind {min(gated)} can be read with #p of your own key only", 403)
+            raise Refused("restricted: p-gated kinds require #p tag matching your pubkey", 403)

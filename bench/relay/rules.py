@@ -39,6 +39,8 @@ AIMED = frozenset({REACTION, DELETION, DELETE_MESSAGE, EDIT_MESSAGE})
 """Kinds that name another event, which has to be there."""
 GATED = frozenset({MEMBER_ADDED, MEMBER_REMOVED, TURN_METRIC, OBSERVER_CONTROL, 1059, 30622})
 """Readable only by the key of the p tag."""
+NO_ID_OPENS = frozenset({TURN_METRIC, 30622})
+"""Gated also for those who know an event's id."""
 
 NOT_IN_CHANNEL = "restricted: not a channel member"
 NO_CHANNEL = "invalid: channel-scoped events must include an h tag"

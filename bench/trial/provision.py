@@ -14,7 +14,7 @@ import math
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -37,6 +37,9 @@ from bench.useranswers import Answer
 
 USER = "user"
 """The benchmark user's display name."""
+
+ROLL_TRIES, ROLL_PAUSE_S = 10, 0.2
+"""To have everybody on a channel's roll."""
 
 DONE = "DONE:"
 """How the orchestrator's last message begins (row R1)."""
@@ -146,7 +149,8 @@ class Room:
 
     async def watch(self, channel: Channel, client: RelayClient) -> None:
         """Note every event of a channel as it arrives, through a member of it."""
-        self._watches.append(await client.subscribe({"#h": [channel.id]}, self._saw))
+        kinds = [*events.CHANNEL_KINDS, *events.SIGNS_OF_LIFE]
+        self._watches.append(await client.subscribe({"kinds": kinds, "#h": [channel.id]}, self._saw))
 
     async def joined(self, name: str, channel: str) -> None:
         """Watch a channel that an agent is added to by somebody whom we don't see act."""
@@ -268,14 +272,14 @@ async def _furnish(session: Session, room: Room, timings: Timings) -> None:
         await asyncio.gather(
             room.watch(main, room.user),
             _introduce(session, room.user),
-            *(_for(seat, publish(room.user, _membership(room, seat))) for seat in cast.seats),
+            _admit(room, cast.seats),
             *(_for(s, publish(room.clients[s.agent.name], profiles[s.agent.name])) for s in cast.seats),
         )
         for profile in profiles.values():
             room.directory.saw(profile)
     with timings.step("subscribe"):
         inboxes = (_for(seat, room.inboxes[seat.agent.name].open(main.id)) for seat in cast.seats)
-        await asyncio.gather(_check_profiles(room), *inboxes)
+        await asyncio.gather(read_back(room), *inboxes)
 
 
 def _profile(key: Key, name: str, auth_tag: Sequence[str]) -> Event:
@@ -294,13 +298,43 @@ def _membership(room: Room, seat: Seat) -> Event:
     return room.cast.user.sign(events.ADD_MEMBER, "", tags)
 
 
-async def _check_profiles(room: Room) -> None:
-    """What every key wrote can be read: one query for all. That each key can read, its inbox proves."""
-    wanted = {seat.key.public: seat.agent.name for seat in room.cast.seats}
-    found = await room.user.query([{"kinds": [PROFILE], "authors": list(wanted)}])
-    missing = [name for public, name in wanted.items() if all(e["pubkey"] != public for e in found)]
-    if missing:
-        raise ProvisioningFailed(f"the relay took the profile of {', '.join(missing)} but doesn't give it back")
+async def _admit(room: Room, seats: Iterable[Seat]) -> None:
+    """Add them to the trial's channel, one after the other: of two at once, Buzz's relay may lose one from its roll."""
+    for seat in seats:
+        await _for(seat, publish(room.user, _membership(room, seat)))
+
+
+async def read_back(room: Room) -> None:
+    """See that what every key wrote can be read, and that the channel's roll has everybody. Raises ProvisioningFailed.
+
+    That each key can read, its inbox proves. By the roll agents find their channel, and Buzz's programs whom they may
+    mention; who isn't on it is added again.
+    """
+    seats = {seat.key.public: seat for seat in room.cast.seats}
+    profiles = {"kinds": [PROFILE], "authors": list(seats)}
+    roll = {"kinds": [MEMBERS], "#d": [room.cast.channel]}
+    found = await room.user.query([profiles, roll])
+    if missing := seats.keys() - {event["pubkey"] for event in found if event["kind"] == PROFILE}:
+        raise ProvisioningFailed(f"the relay took the profile of {_names(seats, missing)} but doesn't give it back")
+    for _ in range(ROLL_TRIES):
+        if not (missing := seats.keys() - _on_roll(found)):
+            return
+        await asyncio.sleep(ROLL_PAUSE_S)
+        await _admit(room, (seats[public] for public in missing))
+        found = await room.user.query([roll])
+    if missing := seats.keys() - _on_roll(found):
+        raise ProvisioningFailed(
+            f"the relay took {_names(seats, missing)} into the channel but doesn't list them there"
+        )
+
+
+def _on_roll(found: Iterable[Event]) -> set[str]:
+    newest = max((e for e in found if e["kind"] == MEMBERS), key=lambda e: int(e["created_at"]), default=None)
+    return set(tag_values(newest, "p")) if newest else set()
+
+
+def _names(seats: Mapping[str, Seat], publics: Iterable[str]) -> str:
+    return ", ".join(sorted(seats[public].agent.name for public in publics))
 
 
 def _channel_name(task: str) -> str:
@@ -343,7 +377,8 @@ async def _discover(room: Room) -> None:
 
 async def _read(room: Room, name: str, channels: list[str]) -> list[Event]:
     reader = room.user if name == USER else room.clients[name]
-    filters = [{"#h": [channel]} for channel in channels] + [{"kinds": [39000, 39001, MEMBERS], "#d": channels}]
+    filters = [{"kinds": [*events.CHANNEL_KINDS], "#h": [channel]} for channel in channels]
+    filters += [{"kinds": [39000, 39001, MEMBERS], "#d": channels}]
     return await reader.query(filters)
 
 

@@ -101,7 +101,7 @@ async def test_an_outsider_of_a_channel_is_told_how_to_get_in(relay: RunningRela
         with pytest.raises(RelayRefused) as caught:
             await outsider.subscribe({"#h": [channel]}, lambda _: None)
         assert str(caught.value) == f"the relay refused a subscription: {how}"
-        with pytest.raises(RelayRefused, match=r"a query: HTTP 403 .*kind 44200 can be read with #p"):
+        with pytest.raises(RelayRefused, match=r"a query: HTTP 403 .*p-gated kinds require #p tag"):
             await outsider.query([{"kinds": [44200]}])
 
 

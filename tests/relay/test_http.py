@@ -65,7 +65,7 @@ async def test_an_outsider_finds_nothing_of_a_private_channel(relay: RunningRela
     channel, event = create(relay.owner)
     await relay.post("/events", event, relay.owner)
     agent, tag = relay.agent()
-    for wanted in ({"#h": [channel]}, {"#d": [channel], "kinds": [39000]}, {"ids": [event["id"]]}):
+    for wanted in ({"#h": [channel], "kinds": [9]}, {"#d": [channel], "kinds": [39000]}, {"ids": [event["id"]]}):
         assert await relay.post("/query", [wanted], agent, tag=tag) == (200, [])
         assert await relay.post("/count", [wanted], agent, tag=tag) == (200, {"count": 0})
     await relay.post("/events", add(relay.owner, channel, agent.public), relay.owner)
@@ -74,29 +74,34 @@ async def test_an_outsider_finds_nothing_of_a_private_channel(relay: RunningRela
 
 
 async def test_gated_kinds_need_ones_own_p(relay: RunningRelay) -> None:
-    text = "restricted: kind 44200 can be read with #p of your own key only"
+    text = "restricted: p-gated kinds require #p tag matching your pubkey"
     assert await relay.post("/query", [{"kinds": [44200]}], relay.owner) == (403, {"error": text})
+    # One that names no kinds asks for those, too: of a channel as well, by this way.
+    for everything in ({}, {"#h": [str(uuid.uuid4())]}, {"authors": [relay.owner.public]}):
+        assert await relay.post("/query", [everything], relay.owner) == (403, {"error": text})
+    assert await relay.post("/query", [{"ids": ["00" * 32]}], relay.owner) == (200, [])
+    assert await relay.post("/query", [{"kinds": [44200], "ids": ["00" * 32]}], relay.owner) == (403, {"error": text})
     own = {"kinds": [44200], "#p": [relay.owner.public]}
     assert await relay.post("/query", [own], relay.owner) == (200, [])
 
 
 async def test_an_agent_needs_its_attestation_once(relay: RunningRelay) -> None:
     agent, tag = relay.agent()
-    assert await relay.post("/query", [{"limit": 0}], agent) == (403, NOT_A_MEMBER)
-    assert await relay.post("/query", [{"limit": 0}], agent, tag=tag) == (200, [])
-    assert await relay.post("/query", [{"limit": 0}], agent) == (200, [])
+    assert await relay.post("/query", [{"kinds": [9], "limit": 0}], agent) == (403, NOT_A_MEMBER)
+    assert await relay.post("/query", [{"kinds": [9], "limit": 0}], agent, tag=tag) == (200, [])
+    assert await relay.post("/query", [{"kinds": [9], "limit": 0}], agent) == (200, [])
     stranger = Key.generate().attest(agent.public)
-    assert await relay.post("/query", [{"limit": 0}], agent, tag=stranger) == (403, NOT_A_MEMBER)
+    assert await relay.post("/query", [{"kinds": [9], "limit": 0}], agent, tag=stranger) == (403, NOT_A_MEMBER)
 
 
 async def test_an_agent_known_from_its_websocket_needs_no_header(relay: RunningRelay) -> None:
     agent, tag = relay.agent()
     async with relay.socket(agent, tag):
-        assert await relay.post("/query", [{"limit": 0}], agent) == (200, [])
+        assert await relay.post("/query", [{"kinds": [9], "limit": 0}], agent) == (200, [])
 
 
 async def test_a_request_is_good_once_and_for_its_body_only(relay: RunningRelay) -> None:
-    url, body = f"{relay.http_url}/query", b'[{"limit":0}]'
+    url, body = f"{relay.http_url}/query", b'[{"kinds":[9],"limit":0}]'
     proof = {"Authorization": relay.owner.authorize("POST", url, body)}
     async with aiohttp.ClientSession(headers=proof) as session:
         statuses = []
@@ -148,10 +153,10 @@ async def test_a_websocket_to_another_host_is_refused(relay: RunningRelay) -> No
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]"])
 async def test_the_loopback_names_are_one(relay: RunningRelay, name: str) -> None:
     url = f"http://{name}:{relay.port}/query"
-    proof = {"Authorization": relay.owner.authorize("POST", url, b'[{"limit":0}]')}
+    proof = {"Authorization": relay.owner.authorize("POST", url, b'[{"kinds":[9],"limit":0}]')}
     async with aiohttp.ClientSession(headers=proof) as session:
         try:
-            async with session.post(url, data=b'[{"limit":0}]') as response:
+            async with session.post(url, data=b'[{"kinds":[9],"limit":0}]') as response:
                 assert (response.status, await response.json()) == (200, [])
             async with session.ws_connect(url.replace("http", "ws").replace("/query", "/")) as socket:
                 challenge = (await socket.receive_json())[1]
@@ -208,7 +213,7 @@ async def test_a_deleted_channel_is_gone_for_good(relay: RunningRelay) -> None:
     await relay.post("/events", event, relay.owner)
     deletion = relay.owner.sign(9008, "", [["h", channel]])
     assert (await relay.post("/events", deletion, relay.owner))[0] == 200
-    assert await relay.post("/query", [{"#h": [channel]}], relay.owner) == (200, [])
+    assert await relay.post("/query", [{"#h": [channel], "kinds": [9, 9007]}], relay.owner) == (200, [])
     message = relay.owner.sign(9, "x", [["h", channel]])
     gone = (403, {"error": "restricted: not a channel member"})
     assert await relay.post("/events", message, relay.owner) == gone

@@ -143,7 +143,7 @@ async def test_profiles_are_replaced_and_counts_agree(relay: RunningRelay) -> No
         for event in (old, new):
             assert await wire.publish(event) == [True, ""]
         assert await wire.request("s", {"authors": [agent.public], "kinds": [0]}) == [new]
-        await wire.send("COUNT", "c", {"authors": [agent.public]})
+        await wire.send("COUNT", "c", {"authors": [agent.public], "kinds": [0]})
         assert await wire.receive() == ["COUNT", "c", {"count": 1}]
 
 

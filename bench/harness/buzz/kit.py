@@ -60,7 +60,8 @@ def team_file(routes: Routes, channel: str, programs: str, *, logs: str = LOGS) 
         "relay_port": relay.port,
         "gateway": routes.gateway_url,
         "gateway_port": gateway.port,
-        "ready_line": f"subscribed to channel {channel}",
+        # The second is of one that the relay told of its channel only after it had looked for those that it is in.
+        "ready_line": f"subscribed to channel {channel}|subscribing to new channel channel_id={channel}",
         "ready_s": READY_S,
     }
     return "".join(f"bzb_{name}={shlex.quote(str(value))}\n" for name, value in settings.items())

@@ -23,7 +23,7 @@ def test_the_forwarder_gives_the_relays_own_authority_and_any_port_for_the_gatew
 
 def test_what_the_start_script_is_told() -> None:
     text = kit.team_file(Routes("ws://localhost:3600", "http://127.0.0.1:4000"), "c-1", "/opt/bin")
-    assert "bzb_ready_line='subscribed to channel c-1'\n" in text
+    assert "bzb_ready_line='subscribed to channel c-1|subscribing to new channel channel_id=c-1'\n" in text
     assert "bzb_forward=''\n" in text
     assert "bzb_relay_port=3600\n" in text
     assert "bzb_gateway_port=4000\n" in text

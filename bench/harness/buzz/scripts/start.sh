@@ -68,7 +68,7 @@ code=0
 for home in "$dir"/agents/*; do
     name=${home##*/}
     log=$bzb_logs/$name/buzz-acp.log
-    until grep -q "$bzb_ready_line" "$log"; do
+    until grep -qE "$bzb_ready_line" "$log"; do
         if ! lives "$(cat "$home/pid")"; then
             echo "failed $name it ended: $(cat "$log" "$bzb_logs/$name/buzz-agent.log" | tail -n 1)"
             code=1
