@@ -23,6 +23,9 @@ CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English; the scripted model has no tokenizer."""
 
 
+COMMAND_MS, MOST_MS = 120_000, 600_000
+"""What buzz-dev-mcp's shell gives a command by itself, and at most (BUZZ.md section 6): several have more than one."""
+
 BUILTIN_SHELL = "shell"
 """What the builtin agents' own shell is called. Another's has the `buzz` CLI beside it (BUZZ.md section 5)."""
 
@@ -55,7 +58,12 @@ def tool_calls(actions: Sequence[Action], tools: Sequence[str], context: Context
     if shell in (None, BUILTIN_SHELL):
         return tuple(_call(action, tools) for action in doing)
     commands = [_command(action, tools, context) for action in doing]
-    return (ToolCall(shell, {"command": buzzcli.script(commands)}),) if commands else ()
+    if not commands:
+        return ()
+    given: dict[str, Any] = {"command": buzzcli.script(commands)}
+    if len(commands) > 1:
+        given["timeout_ms"] = min(len(commands) * COMMAND_MS, MOST_MS)
+    return (ToolCall(shell, given),)
 
 
 def answer(dialect: Dialect, *, model: str, number: int, text: str, calls: Sequence[ToolCall], usage: Usage) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import tomllib
 from collections import Counter
@@ -116,6 +117,16 @@ def test_a_task_has_a_good_script_and_wrong_ones_that_say_what_is_wrong(task: Pa
             lead = script.steps_for(leader, leader)
             assert lead is not None
             assert lead[-1].do[-1].done is not None
+
+
+@each_task
+def test_what_a_script_expects_of_results_is_what_its_own_commands_print(task: Path) -> None:
+    """Of what a tool did the builtin tools and the CLI of real agents tell in words of their own."""
+    for path in task.rglob("rehearsal/*.yaml"):
+        for steps in load_script(path.read_text(encoding="utf-8"), path.name).root.values():
+            for before, step in itertools.pairwise(steps):
+                if step.on == "result" and step.expect:
+                    assert all(item.run or item.say for item in before.do), (path.name, step.name)
 
 
 def test_the_notice_is_the_one_that_its_judge_knows() -> None:

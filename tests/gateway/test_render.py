@@ -78,6 +78,9 @@ def test_a_shell_has_several_commands_in_their_order_each_in_a_shell_of_its_own(
         ["bash", "-c", call.input["command"]], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == ["first", "second", "third"]
+    assert call.input["timeout_ms"] == 3 * 120_000
+    (call,) = tool_calls([Run("ls")] * 9, BUZZ, CONTEXT)
+    assert call.input["timeout_ms"] == 600_000
 
 
 CLI = """#!/bin/sh

@@ -61,21 +61,21 @@ def form(value: Any) -> Any:
     return type(value).__name__
 
 
-async def people(stack: Stack, programs: Path, home: Path) -> tuple[Person, Person]:
-    """A lead and a worker with names, of one owner."""
+async def people(stack: Stack, programs: Path, home: Path) -> list[Person]:
+    """A lead and two workers with names, of one owner."""
     home.mkdir()
     (home / "buzz").symlink_to(programs / "buzz-dev-mcp")
     found = []
-    for name in ("lead", "help"):
+    for name in ("lead", "help", "more"):
         key = Key.generate()
         tag = stack.state.owner.attest(key.public)
         async with RelayClient(stack.address.relay_url, key, auth_tag=tag) as client:
             await client.publish(key.sign(0, json.dumps({"display_name": name}), [tag]))
         found.append(Person(home / "buzz", key, tag, stack.address.relay_url))
-    return found[0], found[1]
+    return found
 
 
-def said(lead: Person, help_: Person) -> list[tuple[str, int, Any]]:
+def said(lead: Person, help_: Person, more: Person) -> list[tuple[str, int, Any]]:
     """A whole conversation, and what can go wrong in it: the command, its exit code, and the form of its answer."""
     told: list[tuple[str, int, Any]] = []
 
@@ -97,7 +97,9 @@ def said(lead: Person, help_: Person) -> list[tuple[str, int, Any]]:
     do(lead, "channels", "members", *in_it)
     first = do(lead, "messages", "send", *in_it, "--content", "you there?", "--mention", help_.key.public)["event_id"]
     do(lead, "messages", "send", *in_it, "--content", "@help and @HELP: `@nobody`")
-    do(lead, "messages", "send", *in_it, "--content", "@help look", "--mention", lead.key.public)  # mentions both
+    do(lead, "channels", "add-member", *in_it, "--pubkey", more.key.public)
+    do(lead, "messages", "send", *in_it, "--content", "@help look", "--mention", more.key.public)  # mentions both
+    do(lead, "messages", "send", *in_it, "--content", "look", "--mention", lead.key.public)  # nobody mentions himself
     do(lead, "messages", "send", *in_it, "--content", "- look")
     do(lead, "messages", "send", *in_it, "--content=- look")
     do(lead, "messages", "send", *in_it, "--content", "@nobody there?")

@@ -96,7 +96,7 @@ def _send(bridge, given):
         members = [tag[1] for tag in roll["tags"] if tag[0] == "p"]
     if "@" in bare:
         mentions += _named(bridge, members, bare, may_miss=bool(given.mention))
-    mentions = list(dict.fromkeys(mentions))
+    mentions = [public for public in dict.fromkeys(mentions) if public != bridge.key.public]
     if missing := [public for public in mentions if public not in members]:
         what = "mentioned pubkeys are not channel members; add them explicitly before retrying"
         raise Wrong(1, "user_error", json.dumps({"message": what, "missing_member_pubkeys": missing}))

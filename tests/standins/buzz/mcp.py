@@ -77,7 +77,7 @@ def _shell(given):
         reader.start()
     timed_out, notes = False, []
     try:
-        process.wait(given.get("timeout_ms", 120000) / 1000)
+        process.wait(min(given.get("timeout_ms", 120_000), 600_000) / 1000)
     except subprocess.TimeoutExpired:
         timed_out = True
     for number in (signal.SIGTERM, signal.SIGKILL):
