@@ -67,14 +67,14 @@ async def test_what_agents_did_is_a_trajectory_and_no_key_is_in_what_is_kept(rea
 
 async def test_a_steps_actions_are_carried_out_in_their_order_although_an_agents_calls_are_not(real: Any) -> None:
     script = ALONE + (
-        "      - run: 'echo 1 >> order'\n      - send: {mention: [worker-1], text: '2'}\n"
+        "      - run: 'echo 1 >> order'\n      - send: {mention: [worker-1], text: '- two, @fixture'}\n"
         "      - run: 'echo 3 >> order'\n"
         "      - done: 'in order'\nworker-1:\n  - name: rest\n    do: [{say: heard}]\n"
     )
     trial = await real.trial(real.bench.task("order", script))
     await trial.run()
     assert await trial.say("cat /app/order") == "1\n3"
-    assert [m["text"] for m in trial.evidence["messages"]] == ["make the file", "2", "DONE: in order"]
+    assert [m["text"] for m in trial.evidence["messages"]] == ["make the file", "- two, @fixture", "DONE: in order"]
 
 
 async def test_the_images_variables_reach_the_shells_and_the_agents_own_stay_out(real: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -77,6 +78,10 @@ def _arguments():
                 command.add_argument(flag, action="store_true")
             else:
                 command.add_argument(flag, required=word.endswith("!"), type=int if word == "limit" else str)
+    for flag, word in itertools.pairwise(sys.argv[1:]):
+        # Not what argparse says: a text with a space in it would be none of its options.
+        if flag.startswith("--") and "=" not in flag and flag != "--exact" and word[:1] == "-" != word:
+            parser.error(f"unexpected argument '{word}' found")
     return parser.parse_args()
 
 
