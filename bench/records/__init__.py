@@ -6,7 +6,7 @@ The job directory is the truth. Reading it needs neither the stack nor the machi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -72,12 +72,7 @@ def read_job(job_dir: Path) -> JobRecord:
             continue
         # What has no score says enough of itself.
         (said if trial.is_scored else warnings).extend(of_trial)
-        labels = [label for label, names in (("retried", book.retried), (MIXED, mixed)) if trial.trial in names]
-        if labels:
-            trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, *labels)))
-        if trial.told.foreign or not trial.told.readable:
-            trial = replace(trial, task=book.begun[trial.trial].task if trial.trial in book.begun else trial.task)
-        trials.append(_not_begun(trial) if book.begun and trial.trial not in book.begun else trial)
+        trials.append(_as_journalled(trial, book, mixed))
     if strangers:
         what = f"the journal knows no such attempt, so they count for nothing: {', '.join(strangers)}"
         said.append(f"{job_dir}: {what}")
@@ -103,6 +98,17 @@ def read_job(job_dir: Path) -> JobRecord:
         doubts=tuple(said),
         is_torn=bool(torn),
     )
+
+
+def _as_journalled(trial: TrialRecord, book: Journal, mixed: Collection[str]) -> TrialRecord:
+    """The trial with what journal and receipts add to it; `mixed` are the trials of several upstreams."""
+    labels = [label for label, names in (("retried", book.retried), (MIXED, mixed)) if trial.trial in names]
+    if labels:
+        trial = replace(trial, outcome=replace(trial.outcome, labels=(*trial.outcome.labels, *labels)))
+    begun = book.begun.get(trial.trial)
+    if begun and (trial.told.foreign or not trial.told.readable):
+        trial = replace(trial, task=begun.task)
+    return _not_begun(trial) if book.begun and begun is None else trial
 
 
 def _held_together(
