@@ -41,7 +41,8 @@ async def test_real_agents_stand_still_between_two_steps_and_go_on_as_the_same(r
     assert await trial.processes() == []
     assert await trial.say("grep -c 'turn starting' /logs/agent/worker-1/buzz-acp.log") == "2"
     assert evidence(trial, "change")["unexplained"] == []
-    mine = [r for r in receipts(real.bench) if r["trial"] == trial.directory.name]
+    # A call that comes when the token is dead already has a receipt, and is none.
+    mine = [r for r in receipts(real.bench) if r["trial"] == trial.directory.name and r["outcome"] != "refused"]
     for told in (draft, change):
         of_step = [r for r in mine if r["step"] == told["step"]["name"]]
         assert sum(used["calls"] for used in told["agents"].values()) == len(of_step) > 0
