@@ -97,7 +97,7 @@ worker:
           until grep -q 'turn complete' /logs/agent/orch/buzz-acp.log; do sleep 0.1; done
           sleep 3.5
           . /opt/buzzbench/team/agents/orch/env
-          channel=$(grep -o '[0-9a-f-]\\{36\\}' /opt/buzzbench/team/team.env)
+          channel=$(grep -o '[0-9a-f-]\\{36\\}' /opt/buzzbench/team/team.env | head -n 1)
           buzz messages send --channel $channel --content 'DONE: so I say'
 """
 
@@ -127,7 +127,7 @@ async def test_a_script_that_an_agent_left_behind_may_speak_for_it_and_is_only_l
         ALONE
         + r"""
       - run: |
-          channel=$(grep -o '[0-9a-f-]\{36\}' /opt/buzzbench/team/team.env)
+          channel=$(grep -o '[0-9a-f-]\{36\}' /opt/buzzbench/team/team.env | head -n 1)
           echo "sleep 4; buzz messages send --channel $channel --content 'DONE: by a script'" > later.sh
           setsid -f sh later.sh > /dev/null 2>&1
   - name: rest
