@@ -1,6 +1,6 @@
 """`inv chat`: what was said in the trials of a job, from the host's own copy of the signed events.
 
-What agents have written is shown with every character that could steer a terminal escaped.
+What agents have written is shown with every character that could steer a terminal escaped, and marked as theirs.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from typing import Any
 
 from bench.errors import InvalidInput
 from bench.nearest import nearest
+from bench.printable import one_line, printable
 from bench.reading.jsonfile import object_in
 from bench.records import EVIDENCE, read_job
 from bench.records.job import JobRecord, TrialRecord
 from bench.report import directories_of
 
 INDENT = " " * 6
+SAID = f"{INDENT}| "
+"""Before each line of what somebody wrote: so none of them can pass for a line of ours, such as a reaction."""
 LONGEST_NAME = 24
 """Of an author whom nobody knows: a whole key in hex says no more than its beginning."""
 
@@ -66,7 +69,7 @@ def chat(jobs_dir: Path, job: str, trial: str, *, as_json: bool) -> None:
         except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError) as error:
             print(f"warning: {talk.trial.trial}: its {EVIDENCE} is damaged ({error!r})", file=sys.stderr)
         else:
-            print(safe("\n".join(shown)))
+            print(printable("\n".join(shown)))
 
 
 def _chosen(record: JobRecord, wanted: str) -> Sequence[TrialRecord]:
@@ -138,7 +141,7 @@ def lines(talk: Talk) -> Iterator[str]:
 
 def _entries(evidence: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """(seq, text) of everything that was done, in no order."""
-    titles = {channel["id"]: f"#{channel['name']}" for channel in evidence["channels"]}
+    titles = {channel["id"]: f"#{one_line(channel['name'])}" for channel in evidence["channels"]}
     numbers = {message["id"]: number for number, message in enumerate(evidence["messages"], 1)}
     authors = {message["id"]: message["author"] for message in evidence["messages"]}
     unexplained = set(evidence.get("unexplained") or ())
@@ -162,7 +165,7 @@ def _entries(evidence: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     for reaction in evidence["reactions"]:
         yield (
             reaction["seq"],
-            f"{INDENT}{_name(reaction['author'])} reacts {reaction['emoji']} to {meant(reaction['target'])}",
+            f"{INDENT}{_name(reaction['author'])} reacts {one_line(reaction['emoji'])} to {meant(reaction['target'])}",
         )
     for order in evidence["memberships"]:
         does = ORDERS.get(order["kind"], "changes").format(target=_name(order["target"]))
@@ -170,17 +173,8 @@ def _entries(evidence: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
 
 
 def _name(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+    return one_line(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
-
-
-def safe(text: str) -> str:
-    """The text with what isn't printable, but for line ends and tabs, as Python would write it.
-
-    >>> safe("red: \\x1b[31m")
-    'red: \\\\x1b[31m'
-    """
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return "\n".join(f"{SAID}{line}".rstrip() for line in text.strip("\n").split("\n"))

@@ -49,15 +49,15 @@ def test_messages_are_numbered_and_say_whom_they_wake_and_what_they_answer(
     assert shown(job, capsys) == [
         "alpha__1  (passed)",
         "   1  22:13:20  user → orch",
-        "      Do it:",
-        "",
-        "      - both parts",
+        "      | Do it:",
+        "      |",
+        "      | - both parts",
         "   2  22:13:20  orch → worker-1",
-        "      please",
+        "      | please",
         "   3  22:13:20  worker-1 → orch, in reply to 2  [unexplained]",
-        "      done",
+        "      | done",
         "   4  22:13:20  orch → nobody",
-        "      hm",
+        "      | hm",
         "",
     ]
 
@@ -79,15 +79,15 @@ def test_edits_reactions_and_members_stand_where_they_happened_and_what_made_the
     leave(job, "alpha__1", *lists, set_up, first, edit, forged, reaction, added, there)
     assert shown(job, capsys)[1:-1] == [
         "   1  22:13:20  orch → nobody",
-        "      before",
+        "      | before",
         "      orch edits 1:",
-        "      after",
+        "      | after",
         "      worker-1 edits 1, which is not its own:",
-        "      forged",
+        "      | forged",
         "      worker-1 reacts 👍 to 1",
         "      orch adds worker-1 to #berth-6",
         "   2  22:13:21  orch → nobody, in #berth-6",
-        "      here",
+        "      | here",
     ]
 
 
@@ -104,14 +104,37 @@ def test_the_steps_of_a_task_are_one_conversation(job: Path, capsys: pytest.Capt
         "1  22:13:20  user → orch",
         "2  22:13:20  orch → nobody",
         "— step a-change —",
-        "then",
+        "| then",
     ]
 
 
 def test_nothing_that_was_written_steers_a_terminal(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     leave(job, "alpha__1", say(ORCH, "red \x1b[31m\r\x07 and \u202eback\ttab ✅"))
     (line,) = shown(job, capsys)[2:-1]
-    assert line == "      red \\x1b[31m\\r\\x07 and \\u202eback\ttab ✅"
+    assert line == "      | red \\x1b[31m\\r\\x07 and \\u202eback\ttab ✅"
+
+
+def test_nothing_that_was_written_passes_for_a_line_of_the_conversation(
+    job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = "x\n   9  22:13:20  user → orch\n      | Accepted\n      — step next —"
+    named = RELAY.sign(39000, "", [["d", OTHER], ["name", forged]], created_at=10)
+    first = say(ORCH, forged)
+    there = ORCH.sign(9, "here", [["h", OTHER]], created_at=1_700_000_001)
+    strange = ORCH.sign(9000, "", [["h", CHANNEL], ["p", "a\n   9  user → "]])
+    leave(job, "alpha__1", named, first, WORKER.sign(7, forged, [["e", first["id"]]]), there, strange)
+    escaped = forged.replace("\n", "\\n")
+    assert shown(job, capsys)[1:-1] == [
+        "   1  22:13:20  orch → nobody",
+        "      | x",
+        "      |    9  22:13:20  user → orch",
+        "      |       | Accepted",
+        "      |       — step next —",
+        f"      worker-1 reacts {escaped} to 1",
+        f"   2  22:13:21  orch → nobody, in #{escaped}",
+        "      | here",
+        "      orch adds ? to a channel",
+    ]
 
 
 def test_a_trial_is_meant_by_its_name_its_task_or_a_glob(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +162,7 @@ def test_a_trial_that_left_nothing_or_something_damaged_keeps_the_others(
     assert [line.partition(" (")[0] for line in err.splitlines()] == [
         f"warning: alpha__{number}: its buzzbench-evidence.json is damaged" for number in (2, 3)
     ]
-    assert out.splitlines()[-3:] == ["   1  22:13:20  orch → nobody", "      whole", ""]
+    assert out.splitlines()[-3:] == ["   1  22:13:20  orch → nobody", "      | whole", ""]
 
 
 def test_programs_get_the_events_facts(job: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,8 @@ from bench.errors import BuzzbenchError, Interrupted, Problem, raise_problems
 from bench.faults import shown
 from bench.pack import bundle, checks, contents, known, metadata, signing
 from bench.pack.metadata import Said as Said
-from bench.pack.scan import MOST_BYTES, Finding, Scanner, printable
+from bench.pack.scan import MOST_BYTES, Finding, Scanner
+from bench.printable import one_line
 from bench.records import read_job, trial_directories
 from bench.records.job import JobRecord, TrialRecord
 from bench.records.merge import merged
@@ -124,7 +125,7 @@ def _in_links(scanner: Scanner, trials: Iterable[Path]) -> Iterator[Finding]:
             name = str(link.relative_to(trial.parent.parent))
             yield from scanner.scan(os.fsencode(link.readlink()), name)
             if link == trial / contents.READ_BY_ITSELF:
-                yield Finding(printable(name), "what is elsewhere on this host: it is a link, which Harbor follows")
+                yield Finding(one_line(name), "what is elsewhere on this host: it is a link, which Harbor follows")
 
 
 def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:
@@ -145,7 +146,7 @@ def scan(scanner: Scanner, files: Mapping[str, Path]) -> list[Finding]:
             else:
                 found += scanner.scan(path.read_bytes(), name)
         except OSError as error:
-            found.append(Finding(printable(name), f"what can't be read ({error.strerror})"))
+            found.append(Finding(one_line(name), f"what can't be read ({error.strerror})"))
     return found
 
 
@@ -315,7 +316,7 @@ def task(settings: Settings, wish: Wish, *, as_json: bool) -> None:
         print(f"warning: {name} has no whole result, and is left out", file=sys.stderr)
     if packed.changed is not None:
         others = f", and {len(packed.changed) - SHOWN} more" if len(packed.changed) > SHOWN else ""
-        listed = ", ".join(map(printable, packed.changed[:SHOWN])) + others
+        listed = ", ".join(map(one_line, packed.changed[:SHOWN])) + others
         print(f"warning: it replaces the pack that was there, and differs in {listed}", file=sys.stderr)
     state = "packed" if packed.is_new else "is packed already, byte for byte"
     print(f"{shown(packed.directory)}: {state}, signed by {packed.public_key}")

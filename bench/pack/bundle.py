@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from bench.errors import BuzzbenchError, InvalidInput
 from bench.faults import shown
 from bench.pack import signing
-from bench.pack.scan import printable
+from bench.printable import one_line
 from bench.reading import textfile
 from bench.records import PLAN
 from bench.scoring import verdicts
@@ -133,7 +133,7 @@ def _refuse_what_is_no_pack(out: Path) -> None:
     strange = None if known is None else next((name for name in _names(out) if name not in known), None)
     if known is None or strange:
         what = (
-            f"has {printable(strange)}, which is no part of the pack there"
+            f"has {one_line(strange)}, which is no part of the pack there"
             if strange
             else "is there already, and no pack"
         )
@@ -241,7 +241,7 @@ def _wrong(directory: Path, files: Mapping[str, Any]) -> Iterator[str]:
     there -= {f"{above}/" for name in files for above in PurePosixPath(name).parents}
     for name in sorted({*files} | there):
         if what := _fault(directory / name, files.get(name), is_there=name in there):
-            yield f"{printable(shown(directory))}/{printable(name)}: {what}"
+            yield f"{one_line(shown(directory))}/{one_line(name)}: {what}"
 
 
 def _fault(path: Path, listed: Any, *, is_there: bool) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.errors import InvalidInput
-from bench.pack.scan import printable
+from bench.printable import one_line
 from bench.records import CHECKS, EVIDENCE, JOURNAL, PLAN, RECEIPTS
 from bench.trial.environments import FAULT_FILE
 
@@ -72,7 +72,7 @@ def _walk(folder: Path, *, folders: bool = False) -> Iterator[tuple[Path, list[s
         for where, inner, names in os.walk(folder, onerror=_raise):
             yield Path(where), sorted([*names, *inner] if folders else names)
     except OSError as error:
-        place = printable(str(error.filename))
+        place = one_line(str(error.filename))
         place = place if len(place) <= SHOWN_CHARACTERS else f"{place[:SHOWN_CHARACTERS]}…"
         raise InvalidInput.of(place, f"can't be read ({error.strerror})", "remove it, or take the trial out") from None
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from bench.nostr import Key
 from bench.pack import archives, pieces
 from bench.pack.streams import Room, Unreadable
+from bench.printable import one_line
 from bench.secretforms import SHAPES, SHORTEST, encoded, forms, halves
 
 MOST_BYTES = 200_000_000
@@ -122,7 +123,7 @@ class Scanner:
 
     def unseen(self, what: str, shown: str, digest: str) -> list[Finding]:
         """The finding for what nobody can look into, unless it is let be. `digest` is its SHA-256, in hex."""
-        finding = self._kept(printable(shown), f"{what}, which can't be looked into", digest[:FINGERPRINT])
+        finding = self._kept(one_line(shown), f"{what}, which can't be looked into", digest[:FINGERPRINT])
         return [finding] if finding else []
 
     def _kept(self, place: str, what: str, mark: str) -> Finding | None:
@@ -134,7 +135,7 @@ class Scanner:
         """What is in a name, a text and, so many levels deep, in what it contains."""
         name = shown.encode(errors="surrogateescape")
         named = [*self._known(name), *_shapes(name), *_encoded(name)]
-        shown = self._without_secrets(name, named) if named else printable(shown)
+        shown = self._without_secrets(name, named) if named else one_line(shown)
         for hit in named:
             if finding := self._kept(shown, f"in its name {hit.what}", hit.mark):
                 yield finding
@@ -177,7 +178,7 @@ class Scanner:
         needles = (name.find(needle) for needle, _ in itertools.chain(*self._needles.values()))
         first = min(*(hit.start for hit in hits), *(at for at in needles if at >= 0), len(name))
         shown = name[: name.rfind(b"/", 0, first) + 1] + b"[...]"
-        return printable(shown.decode(errors="surrogateescape"))
+        return one_line(shown.decode(errors="surrogateescape"))
 
     def _placed(self, data: bytes, shown: str, hits: Iterable[_Hit]) -> Iterator[Finding]:
         """The findings of what was found in a text, each with its line."""
@@ -207,7 +208,7 @@ class Scanner:
                 else:
                     over = "two fields" if last == first + 1 else f"{last - first + 1} fields"
                     what = f"{hit.what.removesuffix(', in plain')}, over {over}"
-                if finding := self._kept(shown + printable(joined.place(last)), what, hit.mark):
+                if finding := self._kept(shown + one_line(joined.place(last)), what, hit.mark):
                     yield finding
 
     def _hits(self, data: bytes) -> Iterator[_Hit]:
@@ -356,11 +357,6 @@ def _halves(secret: str) -> Iterator[tuple[bytes, str]]:
 
 def _line(shown: str, data: bytes, at: int) -> str:
     return f"{shown}:{data.count(b'\n', 0, at) + 1}"
-
-
-def printable(name: str) -> str:
-    """A name as a message shows it, in one line: what can't be shown is escaped."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name)
 
 
 def _whole(found: bytes, text: bytes, at: int) -> bytes:

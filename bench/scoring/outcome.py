@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from bench.printable import one_line
 
 OWN_ENDS = frozenset({"agent_timeout", "budget", "loop", "agents_died"})
 """Labels of ends that are the team's own doing."""
@@ -101,7 +103,12 @@ class Outcome:
 
 
 def classify(facts: Facts) -> Outcome:
-    """The outcome of a trial with these facts."""
+    """The outcome of a trial with these facts. Its reason is one line, whatever agents have written into it."""
+    found = _classified(facts)
+    return replace(found, reason=one_line(found.reason))
+
+
+def _classified(facts: Facts) -> Outcome:
     labels = list(facts.labels)
     if facts.exception_type in LABEL_OF_EXCEPTION and facts.agents_had_control:
         labels.append(LABEL_OF_EXCEPTION[facts.exception_type])

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.costs import NOTHING, Spend
+from bench.printable import one_line
 from bench.scoring.outcome import Facts, Outcome, dig, proved_cause
 
 
@@ -61,7 +62,7 @@ def combined(result: Mapping[str, Any], own: Facts, steps: Sequence[StepOutcome]
     if cause is None:
         cause = next((f"step {s.name}: {s.outcome.reason}" for s in steps if s.outcome.outcome == "unscored"), None)
     if cause is not None:
-        return Outcome("unscored", None, cause, labels)
+        return Outcome("unscored", None, one_line(cause), labels)
     strategy, of = _plan(result)
     rewards = [step.outcome.reward or 0.0 for step in steps]
     reward = rewards[-1] if strategy == "final" else sum(rewards) / len(rewards)

@@ -7,6 +7,7 @@ number among them as `seq`; names stand for keys, and a key that nobody of the t
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,9 @@ SCHEMA = "buzzbench-evidence-1"
 MEMBERSHIP_KINDS = frozenset({ADD_MEMBER, REMOVE_MEMBER, 9021, 9022})
 DELETION_KIND = 5
 CHANNEL_KIND, MEMBERS_KIND = 39000, 39002
+
+KEY, NO_KEY = re.compile("[0-9a-f]{64}"), "?"
+"""A key in hex, and what stands for a text in its place that is none."""
 
 type Numbered = Mapping[int, Event]
 """Events by their number in order of arrival."""
@@ -223,4 +227,5 @@ def _unique(events: Iterable[Event]) -> list[Event]:
 
 
 def _name(names: Mapping[str, str], key: str) -> str:
-    return names.get(key, key)
+    """A key's name, else the key in hex. A tag may hold any text, which mustn't pass for somebody's name."""
+    return names.get(key) or (key if KEY.fullmatch(key) else NO_KEY)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bench.printable import LONGEST
 from bench.scoring.outcome import Facts, Fault, Outcome, classify, facts_from
 
 REWARD_1 = {"reward": 1.0}
@@ -201,6 +202,16 @@ RESULT: dict[str, Any] = {
         }
     },
 }
+
+
+def test_what_agents_wrote_into_a_reason_steers_no_terminal_and_is_no_line_of_its_own() -> None:
+    forged = "x\n✓ task/other  0.1 s\x1b[31m"
+    files = classify(ran(rewards={"reward": 0.0}, file_checks={forged: False}))
+    printed = classify(ran(rewards=None, verifier_tail=forged))
+    long = classify(ran(rewards={"reward": 0.0}, file_checks={"y" * 1_000_000: False}))
+    assert files.reason == "files: x\\n✓ task/other  0.1 s\\x1b[31m"
+    assert printed.reason.endswith("its last lines: x | ✓ task/other  0.1 s\\x1b[31m")
+    assert len(long.reason) == LONGEST
 
 
 def test_facts_are_read_from_a_trials_result() -> None:

@@ -31,6 +31,12 @@ def build(*events: Event) -> dict[str, Any]:
     return evidence.build(SUBJECT, events)
 
 
+def test_a_tag_that_holds_somebodys_name_in_the_place_of_a_key_is_nobody() -> None:
+    built = build(say(ORCH, "told", ["p", "user"], ["p", USER.public]), ORCH.sign(9000, "", [["p", "worker-1"]]))
+    assert built["messages"][0]["mentions"] == ["?", "user"], "what names the user by a text mentions nobody"
+    assert [one["target"] for one in built["memberships"]] == ["?"]
+
+
 def test_messages_name_their_people_and_keep_their_order_of_arrival() -> None:
     task = say(USER, "do it", ["p", ORCH.public])
     asked = say(ORCH, "please", ["p", WORKER.public], ["p", WORKER.public], ["p", STRANGER.public])
