@@ -19,8 +19,8 @@ OVERLAP_S = 900 + 60
 """The relay takes no event whose created_at is further than 900 s from its clock (BUZZ.md section 1), and a
 dead connection is noticed within a minute: this much overlap holds everything that can have been missed."""
 
-PAGE_EVENTS = 2000
-"""The most stored events that one answer holds (BUZZ.md section 1)."""
+PAGE_EVENTS = 1000
+"""The most stored events that one answer holds (NIP-11 max_limit of Buzz's relay)."""
 
 
 @dataclass(eq=False)

@@ -21,8 +21,7 @@ MAX_BODY_BYTES = 1024 * 1024
 MAX_FILTERS = 10
 MAX_SUBSCRIPTIONS = 1024
 MAX_SUBSCRIPTION_NAME = 256
-MAX_STORED_EVENTS = 2000
-DEFAULT_STORED_EVENTS = 500
+MAX_STORED_EVENTS = 1000
 CLOCK_WINDOW_S = 900
 
 HEX_32 = re.compile(r"[0-9a-f]{64}")
@@ -161,7 +160,7 @@ class Filter:
             channels=channels,
             since=_number(given, "since", 0),
             until=_number(given, "until", FAR_FUTURE),
-            limit=min(_number(given, "limit", DEFAULT_STORED_EVENTS), MAX_STORED_EVENTS),
+            limit=min(_number(given, "limit", MAX_STORED_EVENTS), MAX_STORED_EVENTS),
             before_id=_string(given, "before_id"),
             search=_string(given, "search"),
         )

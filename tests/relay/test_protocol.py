@@ -113,8 +113,8 @@ def test_a_request_has_one_to_ten_filters() -> None:
 
 
 def test_a_limit_is_capped_to_what_one_answer_holds_and_has_a_default() -> None:
-    assert Filter.parse({"limit": 10_000}).limit == 2000
-    assert Filter.parse({}).limit == 500
+    assert Filter.parse({"limit": 10_000}).limit == 1000
+    assert Filter.parse({}).limit == 1000
     assert Filter.parse({"limit": 0}).limit == 0
 
 
