@@ -128,8 +128,9 @@ async def test_a_script_that_an_agent_left_behind_may_speak_for_it_and_is_only_l
         + r"""
       - run: |
           channel=$(grep -o '[0-9a-f-]\{36\}' /opt/buzzbench/team/team.env | head -n 1)
-          echo "sleep 4; buzz messages send --channel $channel --content 'DONE: by a script'" > later.sh
+          echo "touch away; sleep 4; buzz messages send --channel $channel --content 'DONE: by a script'" > later.sh
           setsid -f sh later.sh > /dev/null 2>&1
+          until test -e away; do sleep 0.1; done  # before that it may still be of the group that ends with the command
   - name: rest
     on: result
     do:
