@@ -282,14 +282,18 @@ async def _furnish(session: Session, room: Room, timings: Timings) -> None:
         await asyncio.gather(read_back(room), *inboxes)
 
 
-def _profile(key: Key, name: str, auth_tag: Sequence[str]) -> Event:
-    return key.sign(PROFILE, json.dumps({"display_name": name, "name": name}), [list(auth_tag)])
+def _profile(key: Key, name: str, *tags: Sequence[str]) -> Event:
+    return key.sign(PROFILE, json.dumps({"display_name": name, "name": name}), [list(tag) for tag in tags])
 
 
 async def _introduce(session: Session, user: RelayClient) -> None:
-    """The user is the same in every trial, so its profile is set once for the job."""
+    """The user is the same in every trial, so its profile is set once for the job.
+
+    It has no attestation, which would make an agent of the user: buzz-acp then tells those that it runs nothing of how
+    people are answered.
+    """
     if not session.introduced:
-        await publish(user, _profile(session.user, USER, session.user_tag))
+        await publish(user, _profile(session.user, USER))
         session.introduced = True
 
 

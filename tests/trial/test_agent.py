@@ -56,6 +56,16 @@ async def test_the_evidence_tells_the_whole_story_in_order(bench: Any) -> None:
     assert all(event["tags"][0][:2] == ["auth", bench.stack.state.owner.public] for event in profiles)
 
 
+async def test_the_user_is_a_person_and_no_agent(bench: Any) -> None:
+    """By the attestation in a profile Buzz's agents tell agents from people, whom they answer otherwise."""
+    await bench.trial(bench.task("person")).run()
+    address, state = bench.stack.address, bench.stack.state
+    tag = state.owner.attest(state.user.public)
+    async with RelayClient(address.relay_url, state.user, auth_tag=tag) as person:
+        (profile,) = await person.query([{"kinds": [0], "authors": [state.user.public]}])
+    assert profile["tags"] == []
+
+
 async def test_the_trajectory_is_one_that_harbor_takes(bench: Any) -> None:
     trial = bench.trial(bench.task("atif"))
     await trial.run()
