@@ -123,6 +123,17 @@ def usd(micros: int) -> str:
     return f"${micros / 1_000_000:.4f}"
 
 
+def percent(share: float) -> str:
+    """A share in whole per cent: 100 % is all of it, and 0 % nothing.
+
+    >>> percent(1), percent(444 / 445), percent(0.5), percent(1 / 445), percent(0)
+    ('100%', '>99%', '50%', '<1%', '0%')
+    """
+    if 0.995 <= share < 1:
+        return ">99%"
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
 def number(value: Any) -> int | None:
     """A count in a receipt; None where it is none, or more than a database holds."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None

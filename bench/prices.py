@@ -183,6 +183,11 @@ def sheet_sha256(prices: Mapping[str, Price]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def rates_told(price: Price) -> dict[str, object]:
+    """A price's rates by their names, as JSON takes them: two that are equal cost any call alike."""
+    return {name: value for name, value in _told(price).items() if name != "max_output_tokens"}
+
+
 def _told(rates: Price | Tier) -> dict[str, object]:
     told = {name: value for name, value in asdict(rates).items() if name != "tiers" and value is not None}
     if isinstance(rates, Price) and rates.tiers:

@@ -141,7 +141,12 @@ def compared(a: Side, b: Side) -> Comparison:
         b=b,
         differing=tuple(differing),
         not_comparable=tuple(terms.not_comparable(*plans, differing)),
-        cautions=(*terms.cautions(*plans, differing), *_cautions("A", a, shared), *_cautions("B", b, shared)),
+        cautions=(
+            *terms.cautions(*plans, differing),
+            *_cautions("A", a, shared),
+            *_cautions("B", b, shared),
+            *_uneven(pairs),
+        ),
         pairs=pairs,
         left_out=left_out,
         totals=totals,
@@ -185,6 +190,13 @@ def _cautions(name: str, side: Side, shared: Sequence[str]) -> Iterator[str]:
         yield f"{mixed} of {name}'s trials were served by more than one upstream, or as more than one model"
     if unknown := side.record.missing - side.lacking.total():
         yield LEFT_NOTHING.format(unknown, name)
+
+
+def _uneven(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Rates over all trials weigh each task by its attempts: where these aren't alike, such rates may even have the
+    other sign than the mean over tasks (Simpson's paradox)."""
+    if len({Fraction(pair.a.attempts, pair.b.attempts) for pair in pairs if pair.b.attempts}) > 1:
+        yield "A and B divide their attempts otherwise among the tasks: trust the tasks' mean, not the rates over all"
 
 
 def _difference(pairs: Sequence[Pair], rate: Callable[[Figures], Fraction | None]) -> Difference:

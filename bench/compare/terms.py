@@ -61,6 +61,9 @@ def cautions(a: JobPlanRecord, b: JobPlanRecord, differing: Sequence[Term]) -> I
         yield f"more than one thing differs ({', '.join(changed)}): a difference can be put down to none of them alone"
     if not changed and a.condition_sha256 != b.condition_sha256:
         yield "the conditions differ in prompts, prices or settings: `diff` of the two manifests shows in which"
+    if otherwise := [model for model in a.prices.keys() & b.prices.keys() if a.prices[model] != b.prices[model]]:
+        listed = ", ".join(sorted(otherwise))
+        yield f"{listed}: not at the same prices on both sides: `inv reprice` costs both at those of one file"
     if a.condition_sha256 == b.condition_sha256 and not differing:
         yield "both sides measured the same: what differs is chance"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.compare.paired import Interval, wilson
 from bench.compare.sides import Comparison, Difference, Figures, Side
-from bench.costs import TOKEN_CLASSES, Spend, usd
+from bench.costs import TOKEN_CLASSES, Spend, percent, usd
 from bench.report.tasktable import aligned
 
 NONE = "–"
@@ -85,7 +85,7 @@ def _rate(part: int, whole: int) -> str:
     interval = wilson(part, whole)
     if interval is None:
         return f"0/0 ({NONE})"
-    return f"{part}/{whole} ({part / whole:.0%}, {interval.low:.0%} to {interval.high:.0%})"
+    return f"{part}/{whole} ({percent(part / whole)}, {interval.low:.0%} to {interval.high:.0%})"
 
 
 def _points(share: float) -> str:

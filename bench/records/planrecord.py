@@ -20,6 +20,7 @@ from bench.errors import InvalidInput
 from bench.files import write_atomically
 from bench.planning import leaderboard
 from bench.planning.leaderboard import UNSAID, Verdict
+from bench.prices import rates_told
 from bench.reading import jsonfile
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ UNCOMPARED = frozenset(
     {
         *("schema", "job", "options", "include", "exclude", "roster", "job_budget", "earlier_budgets", "leaderboard"),
         "key_variables",
+        "prices",
     }
 )
-"""Fields that say how a job was asked for; what came of it is in others. The roster is the condition's, the verdict the
-configuration's. A job's budget may be another when it goes on, and its keys may be in other variables."""
+"""Fields that say how a job was asked for; what came of it is in others. Roster and prices are the condition's, the
+verdict the configuration's. A job's budget may be another when it goes on, and its keys may be in other variables."""
 
 OF_ITS_PLACE = frozenset({"job_name", "jobs_dir", "n_concurrent_trials"})
 """Fields of Harbor's configuration that may change: Harbor overlooks the first two, and `-n` is set anew."""
@@ -107,6 +109,8 @@ class JobPlanRecord:
     endpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name: `provider`, `base_url` and `dialect`."""
     harnesses: tuple[str, ...] = ()
+    prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By model, its rates as `bench.prices.Price` has them; empty where the record doesn't say."""
     leaderboard: Verdict = UNSAID
     """Whether its figure may stand on one, as it was told before the first call."""
     dataset: str | None = None
@@ -164,6 +168,11 @@ def describe(plan: Plan, job: JobPlan) -> dict[str, Any]:
         "endpoints": {
             name: {"provider": e.provider, "base_url": e.base_url, "dialect": e.dialect}
             for name, e in sorted(plan.endpoints.items())
+        },
+        "prices": {
+            model: rates_told(price)
+            for model, price in sorted(plan.condition.prices.items())
+            if model in {seat.model for seat in _seats(plan.condition)}
         },
         "key_variables": sorted(plan.key_variables),
         "dataset": job.dataset,
@@ -225,7 +234,8 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         earlier_budgets=tuple(
             EarlierBudget(_limits(one), str(one.get("until") or "?")) for one in _objects(raw.get("earlier_budgets"))
         ),
-        endpoints=_endpoints(raw.get("endpoints")),
+        endpoints=_by_text(raw.get("endpoints")),
+        prices=_by_text(raw.get("prices")),
         harnesses=_texts(raw.get("harnesses")),
         leaderboard=leaderboard.read(raw.get("leaderboard")),
         dataset=str(raw["dataset"]) if raw.get("dataset") else None,
@@ -267,7 +277,7 @@ def _objects(given: Any) -> list[dict[str, Any]]:
     return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
 
-def _endpoints(given: Any) -> dict[str, Mapping[str, Any]]:
+def _by_text(given: Any) -> dict[str, Mapping[str, Any]]:
     return {name: one for name, one in given.items() if isinstance(one, dict)} if isinstance(given, dict) else {}
 
 

@@ -9,7 +9,7 @@ from bench import costs
 from bench.baseline import MODELLESS
 from bench.budget import agents_said, caps_said, said
 from bench.condition import Limits, trust_domain
-from bench.costs import usd
+from bench.costs import percent, usd
 from bench.faults import shown
 from bench.records.job import JobRecord, TrialRecord
 from bench.records.planrecord import JobPlanRecord
@@ -131,7 +131,7 @@ def _replaced(job: JobRecord) -> Iterator[str]:
 
 
 def _rate(part: int, whole: int) -> str:
-    return f"{part}/{whole} ({part / whole:.0%})" if whole else "0/0 (–)"
+    return f"{part}/{whole} ({percent(part / whole)})" if whole else "0/0 (–)"
 
 
 def _trials(number: int) -> str:

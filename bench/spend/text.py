@@ -7,7 +7,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from bench.costs import TOKEN_CLASSES, usd
+from bench.costs import TOKEN_CLASSES, percent, usd
 from bench.spend.sums import Cap, JobSpend, StepSpend, TrialSpend
 from bench.spend.tally import Used
 
@@ -160,7 +160,7 @@ def _cap(cap: Cap) -> str:
     show = UNITS[cap.unit]
     if cap.charged is None or cap.part is None:
         return f"{who}: an unknown part of {show(cap.cap)}"
-    return f"{who}: {show(cap.charged)} of {show(cap.cap)} ({cap.part:.0%})"
+    return f"{who}: {show(cap.charged)} of {show(cap.cap)} ({percent(cap.part)})"
 
 
 def _unknown(job: JobSpend) -> Iterator[str]:

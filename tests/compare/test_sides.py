@@ -62,6 +62,18 @@ def test_two_sides_that_do_the_same_show_no_difference() -> None:
     assert (found.of_scored.mean, found.of_scored.p, found.of_scored.interval) == (0.0, None, None)
 
 
+def test_attempts_that_are_not_divided_alike_are_said_for_the_rates_may_have_the_other_sign() -> None:
+    """Simpson's paradox: A is better at each task, and has the lower rate over all trials."""
+    a = played("a", easy=[PASSED], hard=[FAILED] * 7 + [PASSED])
+    b = played("b", easy=[PASSED] * 7 + [FAILED], hard=[FAILED])
+    found = compared(a, b)
+    assert (found.totals[0].passed, found.totals[0].scored, found.totals[1].passed) == (2, 9, 7)
+    assert found.of_scored.mean is not None and found.of_scored.mean > 0
+    assert found.cautions[-1].startswith("A and B divide their attempts otherwise among the tasks")
+    twice = compared(played("a", x=[PASSED] * 2, y=[FAILED] * 2), played("b", x=[PASSED], y=[FAILED]))
+    assert not twice.cautions[1:], "more attempts at each task alike weigh them as before"
+
+
 def test_a_task_of_one_side_is_named_and_in_no_figure() -> None:
     found = compared(played("a", x=[PASSED], y=[FAILED]), played("b", x=[PASSED], z=[PASSED]))
     assert found.left_out == (LeftOut("y", "only A has it"), LeftOut("z", "only B has it"))

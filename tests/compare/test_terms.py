@@ -97,6 +97,16 @@ def test_conditions_that_differ_only_in_what_the_record_does_not_hold_are_said_t
     ]
 
 
+def test_a_model_that_is_dearer_on_one_side_is_named() -> None:
+    """Else its team would seem to cost more, or less, for what only the price sheet says."""
+    cheap, dear, other = {"input": 3, "output": 15}, {"input": 30, "output": 15}, {"input": 1, "output": 5}
+    ours, theirs = replace(SOLO, prices={"sonnet": cheap}), replace(PAIR, prices={"sonnet": dear, "haiku": other})
+    said = "sonnet: not at the same prices on both sides: `inv reprice` costs both at those of one file"
+    assert _told(ours, theirs)[2] == [said]
+    assert _told(ours, replace(theirs, prices={"sonnet": cheap, "haiku": other}))[2] == []
+    assert _told(ours, replace(theirs, prices={}))[2] == [], "a record of before doesn't say"
+
+
 def test_the_same_measured_twice_differs_by_chance() -> None:
     assert _told(SOLO, replace(SOLO, job="again"))[2] == ["both sides measured the same: what differs is chance"]
 

@@ -33,6 +33,12 @@ def test_no_scored_trial_is_a_dash_not_zero_percent() -> None:
     assert "passed 0/0 (–) of scored trials" in "\n".join(table.render(job(trial("a__1", UNSCORED), planned=1)))
 
 
+def test_a_rate_that_is_not_all_is_not_shown_as_all() -> None:
+    ends = [PASSED] * 399 + [FAILED]
+    shown = "\n".join(table.render(job(*(trial(f"a__{n}", end) for n, end in enumerate(ends)), planned=400)))
+    assert "passed 399/400 (>99%) of scored trials" in shown
+
+
 def test_a_rehearsal_says_so() -> None:
     shown = "\n".join(table.render(job(trial("a__1", PASSED), rehearsal="good", planned=1)))
     assert "rehearsal with the script `good`: no model was asked" in shown
