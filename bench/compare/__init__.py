@@ -59,7 +59,9 @@ def side(jobs_dir: Path, given: str) -> Side:
         if measured(job) != measured(jobs[0]):
             what = f"{job.directory.name} measured something else than {jobs[0].directory.name}"
             raise InvalidInput.of(
-                f"--job {given}", what, "jobs of one side are of one condition, stack and environment"
+                f"--job {given}",
+                what,
+                "jobs of one side are of one condition, with the same upstreams, stack, environment and terms",
             )
     return Side(jobs, merged(jobs)[0] if len(jobs) > 1 else jobs[0])
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from bench.baseline import MODELLESS
 from bench.budget import caps_said, said
 from bench.condition import Limits
-from bench.planning.leaderboard import ATTEMPTS, PLAYED
 from bench.records.planrecord import JobPlanRecord
 
 CONDITION = "condition"
@@ -77,18 +76,13 @@ def _together(plans: Sequence[JobPlanRecord]) -> dict[str, str]:
 def _terms(plan: JobPlanRecord) -> Mapping[str, str]:
     seats = plan.roster
     roles = Counter(seat.role for seat in seats)
-    served = {
-        f"{one.get('provider')} {one.get('base_url') or ''}".strip()
-        for name, one in plan.endpoints.items()
-        if name in {seat.endpoint for seat in seats}
-    }
     caps = Limits(*(plan.budget.get(name) for name in ("usd_micros", "tokens", "calls")))
     return {
         "played by": _played(plan),
         CONDITION: f"{plan.condition} {plan.condition_sha256[:12]}".strip(),
         "team": " + ".join(role if n == 1 else f"{n} {role}" for role, n in roles.items()) or plan.agent or "?",
         "models": ", ".join(dict.fromkeys(seat.model for seat in seats if seat.model)) or "none",
-        "served by": ", ".join(sorted(served)) or "nobody",
+        "served by": ", ".join(plan.served_by) or "nobody",
         "harness": f"Harbor's {plan.agent}" if plan.agent else ", ".join(plan.harnesses) or "?",
         "caps of its agents": "; ".join(f"{s.name} {caps_said(s.limits)}" for s in seats if s.limits != Limits())
         or "none",
@@ -96,7 +90,7 @@ def _terms(plan: JobPlanRecord) -> Mapping[str, str]:
         "environment": plan.environment,
         "budget of each trial": said(caps, plan.budget.get("timeout_seconds")) if plan.budget else "?",
         "budget of the job": caps_said(plan.job_budget),
-        "other terms": "; ".join(_changed(plan)) or "the tasks' own",
+        "other terms": "; ".join(plan.leaderboard.other_terms) or "the tasks' own",
         "dataset": plan.dataset or "tasks of a path",
     }
 
@@ -107,11 +101,3 @@ def _played(plan: JobPlanRecord) -> str:
     if plan.replay:
         return f"the cassette {plan.replay[:12]}"
     return "no model" if plan.agent in MODELLESS else "its models"
-
-
-def _changed(plan: JobPlanRecord) -> Iterator[str]:
-    """What replaced the tasks' own times, resources or network, in Harbor's fields."""
-    told = {*PLAYED, ATTEMPTS, "agents.name", "environment.import_path", "record"}
-    for reason in plan.leaderboard.reasons:
-        if reason.field not in told and not reason.field.startswith(("datasets", "tasks")):
-            yield str(reason)

@@ -83,6 +83,13 @@ class Verdict:
             return "eligible"
         return "not eligible" if any(reason.certain for reason in self.reasons) else "unknown"
 
+    @property
+    def other_terms(self) -> tuple[str, ...]:
+        """What of it replaced the tasks' own times, resources or network, in Harbor's fields."""
+        besides = {*PLAYED, ATTEMPTS, "agents.name", "environment.import_path", "record"}
+        reasons = (one for one in self.reasons if one.field not in besides)
+        return tuple(str(one) for one in reasons if not one.field.startswith(("datasets", "tasks")))
+
     def __str__(self) -> str:
         listed = "; ".join(map(str, self.reasons))
         return f"{self.standing}: {listed}" if listed else self.standing

@@ -1,6 +1,7 @@
 """Several directories as one result: every trial once, by task and trial (public cases 17 and 57). Pure.
 
-Only jobs that measured the same thing are put together: the same condition, on the same kind of stack and environment.
+Only jobs that measured the same thing are put together: the same condition, served by the same upstreams (public case
+62), on the same kind of stack and environment, and on the same terms.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ def merged(jobs: Sequence[JobRecord]) -> list[JobRecord]:
     Its `directory` is the first one's. What two directories both have is taken once: the copy that has a score, else
     the first one. Planned trials of jobs of one name are the same trials; those of others add up.
     """
-    groups: dict[tuple[str | None, ...], list[JobRecord]] = {}
+    groups: dict[tuple[str | tuple[str, ...] | None, ...], list[JobRecord]] = {}
     for job in (job for job in jobs if job.plan.known):
         groups.setdefault(measured(job), []).append(job)
     return [_one(group) for group in groups.values() if len({job.directory for job in group}) > 1]
 
 
-def measured(job: JobRecord) -> tuple[str | None, ...]:
+def measured(job: JobRecord) -> tuple[str | tuple[str, ...] | None, ...]:
     """What a job measured: only jobs of which this is equal are put together."""
     plan = job.plan
-    return plan.condition_sha256, plan.agent, plan.rehearsal, plan.replay, plan.stack, plan.environment
+    who = plan.condition_sha256, plan.agent, plan.rehearsal, plan.replay, plan.served_by
+    return (*who, plan.stack, plan.environment, plan.leaderboard.other_terms)
 
 
 def _one(jobs: Sequence[JobRecord]) -> JobRecord:

@@ -118,6 +118,13 @@ class JobPlanRecord:
     known: bool = True
     """Whether there is a record that can be read: without one nobody can tell what played."""
 
+    @property
+    def served_by(self) -> tuple[str, ...]:
+        """The upstreams of the team's models: each one's kind, and where it is unless that is known of the kind."""
+        asked = {seat.endpoint for seat in self.roster}
+        each = (one for name, one in self.endpoints.items() if name in asked)
+        return tuple(sorted({f"{one.get('provider')} {one.get('base_url') or ''}".strip() for one in each}))
+
     def title(self, directory: Path) -> str:
         """What a person calls the job in this directory: one that was copied or renamed goes by its own name."""
         return self.job if directory.name in self.job.split(" + ") else f"{directory.name} (begun as {self.job})"

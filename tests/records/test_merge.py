@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.condition import Limits
 from bench.costs import Spend
-from bench.records.job import Replaced
+from bench.planning.leaderboard import Reason, Verdict
+from bench.records.job import JobRecord, Replaced
 from bench.records.merge import merged
+from bench.records.planrecord import Seat
 from tests.records.kit import FAILED, PASSED, UNSCORED, job, trial
 
 
@@ -61,6 +64,22 @@ def test_another_stack_or_environment_is_another_measurement() -> None:
     one, two = job(name="one"), job(name="two")
     for change in ({"stack": "compose"}, {"environment": "sandbox"}, {"agent": "nop"}):
         assert merged([one, replace(two, plan=replace(two.plan, **change))]) == []  # type: ignore[arg-type]
+
+
+def test_other_upstreams_or_other_times_than_the_tasks_own_are_another_measurement() -> None:
+    """Case 62: one model, served by two upstreams; and figures that four times the time made."""
+    seat = Seat("orch", "orch", "lead", Limits(), "sonnet", "cloud")
+
+    def served(name: str, url: str, *reasons: Reason) -> JobRecord:
+        record = job(name=name)
+        endpoints = {"cloud": {"provider": "openai", "base_url": url}, "unused": {"base_url": name}}
+        terms = Verdict((Reason("n_attempts", name), *reasons))
+        return replace(record, plan=replace(record.plan, roster=(seat,), endpoints=endpoints, leaderboard=terms))
+
+    one = served("one", "https://a.example")
+    assert len(merged([one, served("two", "https://a.example")])) == 1
+    assert merged([one, served("two", "https://b.example")]) == []
+    assert merged([one, served("two", "https://a.example", Reason("agent_timeout_multiplier", "4.0"))]) == []
 
 
 def test_what_has_no_record_is_put_together_with_nothing() -> None:
