@@ -34,9 +34,7 @@ def same_measured(jobs: Sequence[JobRecord]) -> Iterator[Problem]:
     """Jobs that can't be one result, each named beside the first."""
     for other in jobs[1:]:
         if measured(other) != measured(jobs[0]):
-            what = (
-                f"it measured something else than {jobs[0].plan.job}: condition, what played, stack, environment or terms"
-            )
+            what = f"it measured something else than {jobs[0].plan.job}: who played, stack, environment or terms"
             yield Problem(f"--job {other.directory.name}", what, "pack it apart")
 
 

@@ -229,7 +229,7 @@ def test_jobs_that_measured_different_things_are_not_one_pack(tmp_path: Path) ->
     jobs.make(tmp_path, "one")
     jobs.make(tmp_path, "two", condition="cd")
     assert refused(tmp_path, "one", "two") == [
-        "--job two: it measured something else than one: condition, what played, stack, environment or terms; pack it apart"
+        "--job two: it measured something else than one: who played, stack, environment or terms; pack it apart"
     ]
 
 
