@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import fmean, median
+from statistics import fmean
 
 from bench import costs
 from bench.compare import terms
@@ -15,6 +15,7 @@ from bench.compare.terms import Term
 from bench.costs import Spend
 from bench.records import MIXED
 from bench.records.job import JobRecord
+from bench.report.tasktable import median_s
 
 LEFT_NOTHING = "{0} planned trials of {1} left nothing, of tasks that nobody knows: they are in no figure"
 
@@ -167,7 +168,7 @@ def figures(side: Side, tasks: Iterable[str]) -> Figures:
         scored=len(scored),
         attempts=len(trials) + sum(lacking[task] for task in names),
         spend=costs.total(trial.spend for trial in trials),
-        median_s=median(trial.seconds for trial in scored) if scored else None,
+        median_s=median_s(trials),
         unsure=side.record.is_torn or any(trial.unsure for trial in trials),
     )
 

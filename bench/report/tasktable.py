@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -57,20 +57,26 @@ class _Part:
 
 
 def lines(job: JobRecord) -> list[str]:
-    """The table. Columns of their own for trials without a score or cut off, if any are."""
+    """The table. Columns of their own for trials without a score or cut off, if any are.
+
+    Planned trials that left nothing are attempts without a score, as in the rates and in `inv compare`.
+    """
     org = _common_org(job)
     outcomes = [trial.outcome for trial in job.trials]
-    has = {"unscored": any(map(_is_unscored, outcomes)), "capped": any(map(is_capped, outcomes))}
+    has = {"unscored": job.missing > 0 or any(map(_is_unscored, outcomes)), "capped": any(map(is_capped, outcomes))}
     columns = ["passed", *(name for name, some in has.items() if some)]
     columns += ["calls", "fresh", "cached", "cost", "$/pass", "median s"]
     rows = [(f"task ({org})" if org else "task", *columns)]
-    for task in dict.fromkeys(trial.task for trial in job.trials):
+    missing = job.missing_of
+    tasks = dict.fromkeys([*(trial.task for trial in job.trials), *missing])
+    for task in tasks:
         trials = [trial for trial in job.trials if trial.task == task]
-        rows.append(_row(task.removeprefix(org), map(_whole, trials), columns, torn=job.is_torn))
+        left = missing.get(task, 0)
+        rows.append(_row(task.removeprefix(org), map(_whole, trials), columns, torn=job.is_torn, missing=left))
         for name in dict.fromkeys(step.name for trial in trials for step in trial.steps):
             rows.append(_row(f"  step {name}", _steps(trials, name), columns, torn=job.is_torn))
-    if len({trial.task for trial in job.trials}) > 1:
-        rows.append(_row("all", map(_whole, job.trials), columns, torn=job.is_torn))
+    if len(tasks) > 1 or job.missing > sum(missing.values()):
+        rows.append(_row("all", map(_whole, job.trials), columns, torn=job.is_torn, missing=job.missing))
     return aligned(rows)
 
 
@@ -114,7 +120,7 @@ def money(micros: int) -> str:
 
 def _common_org(job: JobRecord) -> str:
     """What the names of all tasks begin with, such as `buzz/`; empty where they have different owners, or none."""
-    owners = {"".join(trial.task.rpartition("/")[:2]) for trial in job.trials}
+    owners = {"".join(task.rpartition("/")[:2]) for task in (*(trial.task for trial in job.trials), *job.missing_of)}
     return owners.pop() if len(owners) == 1 else ""
 
 
@@ -134,8 +140,10 @@ def _steps(trials: Iterable[TrialRecord], name: str) -> Iterator[_Part]:
                 yield _Part(step.outcome, step.seconds, step.spend, trial.unsure)
 
 
-def _row(name: str, counted: Iterable[_Part], columns: Sequence[str], *, torn: bool) -> tuple[str, ...]:
-    """`torn`: a receipt could not be read, and may have been of any of these trials."""
+def _row(
+    name: str, counted: Iterable[_Part], columns: Sequence[str], *, torn: bool, missing: int = 0
+) -> tuple[str, ...]:
+    """`torn`: a receipt could not be read, and may have been of any of these trials. `missing` left nothing."""
     parts = list(counted)
     spend = costs.total(part.spend for part in parts)
     passed = sum(part.outcome.outcome == "passed" for part in parts)
@@ -143,9 +151,9 @@ def _row(name: str, counted: Iterable[_Part], columns: Sequence[str], *, torn: b
     mark = "+?" if spend.unknown_calls or torn or any(part.unsure for part in parts) else ""
     each = per_pass(spend, passed)
     cells = {
-        "passed": f"{passed}/{len(parts)}",
-        "unscored": _count(parts, _is_unscored),
-        "capped": _count(parts, is_capped),
+        "passed": f"{passed}/{len(parts) + missing}",
+        "unscored": str(sum(_is_unscored(part.outcome) for part in parts) + missing),
+        "capped": str(sum(is_capped(part.outcome) for part in parts)),
         "calls": f"{spend.calls:,}",
         "fresh": f"{short(fresh_tokens(spend))}{mark}",
         "cached": f"{short(spend.cache_read_tokens)}{mark}",
@@ -154,7 +162,3 @@ def _row(name: str, counted: Iterable[_Part], columns: Sequence[str], *, torn: b
         "median s": f"{median(times):.1f}" if times else "–",
     }
     return (name, *(cells[column] for column in columns))
-
-
-def _count(parts: Iterable[_Part], counts: Callable[[Outcome], bool]) -> str:
-    return str(sum(counts(part.outcome) for part in parts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,17 @@ def test_a_trial_without_a_score_is_an_attempt_and_no_time() -> None:
 def test_where_nothing_passed_or_was_scored_there_is_a_dash_and_no_zero() -> None:
     (row,) = rows(trial("a__1", UNSCORED))
     assert (row["$/pass"], row["median s"]) == ("–", "–")
+
+
+def test_planned_trials_that_left_nothing_are_attempts_without_a_score_also_of_tasks_that_never_began() -> None:
+    """The rows of a job that was stopped say what its rates and `inv compare` say."""
+    record = job(trial("a__1", PASSED, task="org/a"), planned=4)
+    tasks = {"org/a": Path("a"), "org/b": Path("b")}
+    known = replace(record, plan=replace(record.plan, directories=tasks, attempts=2))
+    shown = [line.split()[:3] for line in tasktable.lines(known)[2:]]
+    assert shown == [["a", "1/2", "1"], ["b", "0/2", "2"], ["all", "1/4", "3"]]
+    # Of a registry's dataset only Harbor knows the tasks.
+    assert [line.split()[:3] for line in tasktable.lines(record)[2:]] == [["a", "1/1", "0"], ["all", "1/4", "3"]]
 
 
 def test_a_time_that_nobody_took_is_in_no_median() -> None:
