@@ -14,9 +14,8 @@ from pathlib import Path
 from bench.compare.sides import Side, compared
 from bench.compare.text import lines, to_json
 from bench.errors import InvalidInput
-from bench.records import read_job
 from bench.records.merge import measured, merged
-from bench.report import directories_of
+from bench.report import directories_of, read_as_it_is
 
 FORM = "give two: --job A --job B, and with commas where a side has several: --job A1,A2 --job B1,B2"
 
@@ -50,7 +49,7 @@ def side(jobs_dir: Path, given: str) -> Side:
     names = [given] if whole else [name for name in given.split(",") if name]
     if not names:
         raise InvalidInput.of("--job", "a side without a job", FORM)
-    jobs = tuple(read_job(directory) for directory in directories_of(jobs_dir, names))
+    jobs = tuple(read_as_it_is(directory) for directory in directories_of(jobs_dir, names))
     for job in jobs if len(jobs) > 1 else ():
         if not job.plan.known:
             raise InvalidInput.of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
@@ -13,11 +13,18 @@ from bench.compare import terms
 from bench.compare.paired import Interval, difference_interval, sign_test
 from bench.compare.terms import Term
 from bench.costs import Spend
-from bench.records import MIXED
+from bench.records import MIXED, NOT_JUDGED
 from bench.records.job import JobRecord
-from bench.report.tasktable import median_s
+from bench.report.tasktable import CAPPED, median_s
 
 LEFT_NOTHING = "{0} planned trials of {1} left nothing, of tasks that nobody knows: they are in no figure"
+
+TO_MIND: Mapping[frozenset[str], str] = {
+    CAPPED: "were cut off by a cap: the report has the rate without them",
+    frozenset({"tampered", "tainted", "unexplained_event", NOT_JUDGED}): "have labels that speak against their verdict:"
+    " see `inv report`",
+}
+"""Labels that a comparison has to tell, and how it does."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +142,16 @@ def compared(a: Side, b: Side) -> Comparison:
     shared = sorted((a.tasks & b.tasks) - {one.task for one in left_out})
     pairs = tuple(Pair(task, figures(a, [task]), figures(b, [task])) for task in shared)
     totals = figures(a, shared), figures(b, shared)
-    plans = a.record.plan, b.record.plan
+    plans, sides = (a.record.plan, b.record.plan), (("A", a), ("B", b))
     differing = terms.differing(*([job.plan for job in side.jobs] for side in (a, b)))
     return Comparison(
         a=a,
         b=b,
         differing=tuple(differing),
-        not_comparable=tuple(terms.not_comparable(*plans, differing)),
+        not_comparable=(
+            *(f"{name} is running: its figures are those so far" for name, one in sides if one.record.running),
+            *terms.not_comparable(*plans, differing),
+        ),
         cautions=(
             *terms.cautions(*plans, differing),
             *_cautions("A", a, shared),
@@ -187,6 +197,9 @@ def _cautions(name: str, side: Side, shared: Sequence[str]) -> Iterator[str]:
     trials = [trial for trial in side.record.trials if trial.task in shared]
     if unscored := figures(side, shared).unscored:
         yield f"{unscored} of {name}'s trials are unscored: hold both figures side by side"
+    for labels, what in TO_MIND.items():
+        if number := sum(not labels.isdisjoint(trial.outcome.labels) for trial in trials):
+            yield f"{number} of {name}'s trials {what}"
     if mixed := sum(MIXED in trial.outcome.labels for trial in trials):
         yield f"{mixed} of {name}'s trials were served by more than one upstream, or as more than one model"
     if unknown := side.record.missing - side.lacking.total():

@@ -74,6 +74,8 @@ class JobRecord:
     doubts: tuple[str, ...] = ()
     is_torn: bool = False
     """Whether the receipts could not be read whole."""
+    running: bool = False
+    """Whether a run works on it: then all of this is what there is so far."""
 
     @property
     def unsure(self) -> bool:

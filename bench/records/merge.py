@@ -63,6 +63,7 @@ def _one(jobs: Sequence[JobRecord]) -> JobRecord:
         doubts=tuple(dict.fromkeys(doubt for job in jobs for doubt in job.doubts)),
         strangers=tuple(dict.fromkeys(name for job in jobs for name in job.strangers)),
         is_torn=any(job.is_torn for job in jobs),
+        running=any(job.running for job in jobs),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from bench.errors import InvalidInput
 from bench.nearest import nearest
 from bench.records import PLAN
 from bench.records import read_job as read_job
+from bench.records.claim import is_claimed
 from bench.records.job import JobRecord, TrialRecord
 from bench.records.merge import merged
 from bench.report.table import render
@@ -27,8 +28,14 @@ def report(jobs_dir: Path, names: Sequence[str], *, as_json: bool) -> None:
 
     Raises InvalidInput for what is no job.
     """
-    jobs = [read_job(directory) for directory in directories_of(jobs_dir, names)]
+    jobs = [read_as_it_is(directory) for directory in directories_of(jobs_dir, names)]
     show(jobs, merged(jobs), as_json=as_json)
+
+
+def read_as_it_is(directory: Path) -> JobRecord:
+    """A job's record, which says so where a run works on the job."""
+    running = is_claimed(directory)
+    return replace(read_job(directory), running=running)
 
 
 def directories_of(jobs_dir: Path, names: Sequence[str]) -> list[Path]:
@@ -93,6 +100,7 @@ def _job_json(job: JobRecord) -> dict[str, Any]:
         "earlier_budgets": [asdict(one.limits) | {"until": one.until} for one in job.plan.earlier_budgets],
         "trust_domain": trust_domain(job.plan.harnesses),
         "leaderboard": job.plan.leaderboard.to_json(),
+        "running": job.running,
         "planned_trials": job.planned_trials,
         "unplanned": [trial.trial for trial in job.unplanned],
         "strangers": list(job.strangers),

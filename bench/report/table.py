@@ -22,6 +22,8 @@ def render(job: JobRecord, explained: Sequence[str] = ()) -> list[str]:
     """The lines a person sees at the end of a job. `explained` is what the table's columns mean."""
     lines = ["", *_head(job), "", *tasktable.lines(job), ""]
     lines += [*explained, *([""] if explained else []), *_rates(job)]
+    if job.running:
+        lines.append("running: these are its figures so far, with trials under way as unscored ones")
     if to_look_at := [*_to_look_at(job)]:
         lines += ["", "to look at:", *(f"  {line}" for line in to_look_at), ""]
     lines.append(f"evidence, trajectories, receipts: {job.directory}")

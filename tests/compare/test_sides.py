@@ -74,6 +74,24 @@ def test_attempts_that_are_not_divided_alike_are_said_for_the_rates_may_have_the
     assert not twice.cautions[1:], "more attempts at each task alike weigh them as before"
 
 
+def test_what_a_cap_cut_off_and_what_speaks_against_a_verdict_is_told() -> None:
+    capped, tampered = (replace(PASSED, labels=(label,)) for label in ("agent_budget", "tampered"))
+    found = compared(played("a", x=[capped, PASSED]), played("b", x=[tampered, capped]))
+    assert found.cautions[-3:] == (
+        "1 of A's trials were cut off by a cap: the report has the rate without them",
+        "1 of B's trials were cut off by a cap: the report has the rate without them",
+        "1 of B's trials have labels that speak against their verdict: see `inv report`",
+    )
+
+
+def test_a_side_that_is_running_is_not_comparable() -> None:
+    (record,) = (a := played("a", x=[PASSED])).jobs
+    running = replace(record, running=True)
+    found = compared(Side((running,), running), played("b", x=[PASSED]))
+    assert found.not_comparable[0] == "A is running: its figures are those so far"
+    assert not compared(a, played("b", x=[PASSED])).not_comparable
+
+
 def test_a_task_of_one_side_is_named_and_in_no_figure() -> None:
     found = compared(played("a", x=[PASSED], y=[FAILED]), played("b", x=[PASSED], z=[PASSED]))
     assert found.left_out == (LeftOut("y", "only A has it"), LeftOut("z", "only B has it"))

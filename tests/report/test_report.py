@@ -13,6 +13,7 @@ from bench import report
 from bench.costs import Spend
 from bench.errors import InvalidInput
 from bench.records import PLAN
+from bench.records.claim import claimed
 from bench.records.job import JobRecord, Replaced
 from bench.report import tasktable
 from bench.scoring.stepoutcomes import StepOutcome
@@ -36,6 +37,19 @@ def test_json_has_the_fields_that_programs_rely_on(capsys: pytest.CaptureFixture
     assert set(found["trials"][0]) >= {"task", "trial", "outcome", "reason", "labels", "reward", "seconds"}
     assert found["trials"][1]["reward"] is None
     assert shown["merged"] == []
+
+
+def test_of_a_job_that_runs_the_report_says_that_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "buzzbench-plan.json").write_text("{}")
+    said = "running: these are its figures so far, with trials under way as unscored ones"
+    with claimed(tmp_path / "one"):
+        report.report(tmp_path, ["one"], as_json=False)
+        assert said in capsys.readouterr().out.splitlines()
+        report.report(tmp_path, ["one"], as_json=True)
+        assert json.loads(capsys.readouterr().out)["jobs"][0]["running"] is True
+    report.report(tmp_path, ["one"], as_json=False)
+    assert said not in capsys.readouterr().out.splitlines()
 
 
 def test_json_has_each_steps_verdict_time_and_spend(capsys: pytest.CaptureFixture[str]) -> None:
