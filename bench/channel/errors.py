@@ -48,7 +48,7 @@ def _advice(reason: str) -> str:
     if "not a relay member" in reason or "relay_membership_required" in reason:
         return "the relay admits its owner, and keys with an attestation (NIP-OA) of the owner"
     if reason.startswith("restricted:") and "channel" in reason:
-        return "a member of the channel has to add this key first (kind 9000)"
+        return "an owner or admin of the channel has to add this key first (kind 9000)"
     if wants_authentication(reason):
         return "the relay did not accept this key's answer to its challenge (NIP-42)"
     return ""

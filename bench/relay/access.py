@@ -137,18 +137,14 @@ class Members:
     def admit(self, public: str, attestation: str | None) -> str | None:
         """The owner to remember for the key, if this is its first proof, else None.
 
-        An attestation that proves nothing is no membership, even for a key that is known (BUZZ.md section 2).
+        An agent proves it each time anew, also where it is known, as Buzz's relay wants it.
         Raises Refused with status 403 unless the key is a member.
         """
         if public == self.owner:
             return None
-        if attestation is not None and proven_owner(attestation, public) != self.owner:
+        if attestation is None or proven_owner(attestation, public) != self.owner:
             raise Refused(NOT_A_MEMBER, 403)
-        if public in self.owners:
-            return None
-        if attestation is None:
-            raise Refused(NOT_A_MEMBER, 403)
-        return self.owner
+        return None if public in self.owners else self.owner
 
 
 def attestation_of(event: Event) -> str | None:

@@ -31,6 +31,7 @@ class Channel:
     type: str = "stream"
     about: str = ""
     topic: str = ""
+    purpose: str = ""
     archived: bool = False
     members: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
@@ -61,6 +62,8 @@ class Channel:
         metadata += [["private" if self.private else "public"], ["closed"], ["t", self.type]]
         if self.topic:
             metadata.append(["topic", self.topic])
+        if self.purpose:
+            metadata.append(["purpose", self.purpose])
         if self.archived:
             metadata.append(["archived", "true"])
         admins = [["p", public, role] for public, role in self.members.items() if role in ELEVATED]
@@ -82,6 +85,7 @@ def from_announcements(metadata: Event, members: Event) -> Channel:
         type=tag_value(metadata, "t") or "stream",
         about=tag_value(metadata, "about") or "",
         topic=tag_value(metadata, "topic") or "",
+        purpose=tag_value(metadata, "purpose") or "",
         archived=tag_value(metadata, "archived") == "true",
         members={tag[1]: tag[3] for tag in members["tags"] if tag[0] == "p"},
         version=max(metadata["created_at"], members["created_at"]),

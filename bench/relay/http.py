@@ -22,7 +22,7 @@ from bench.relay.protocol import (
     Refused,
     decode,
     parse_event,
-    parse_filters,
+    parse_query,
 )
 from bench.relay.relay import Relay, check_gates
 from bench.relay.socket import UNAVAILABLE, Session
@@ -130,7 +130,7 @@ async def _events(request: web.Request) -> web.Response:
 async def _query(request: web.Request) -> web.Response:
     relay = request.app[RELAY]
     public, filters = await _asked(request)
-    presences = relay.presences(filters)
+    presences = relay.presences(filters) if filters else None
     if presences is not None:
         return _json(presences)
     found = [raw for each in filters for _, raw in await relay.select(each, public)]
@@ -139,12 +139,12 @@ async def _query(request: web.Request) -> web.Response:
 
 async def _count(request: web.Request) -> web.Response:
     public, filters = await _asked(request)
-    return _json({"count": await request.app[RELAY].count(filters, public)})
+    return _json({"count": await request.app[RELAY].count(filters, public) if filters else 0})
 
 
 async def _asked(request: web.Request) -> tuple[str, tuple[Filter, ...]]:
     public, body = await _identify(request)
-    filters = parse_filters(decode(body))
+    filters = parse_query(decode(body))
     check_gates(public, filters)
     return public, filters
 

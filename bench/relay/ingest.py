@@ -25,6 +25,7 @@ from bench.relay.rules import (
     CREATE_CHANNEL,
     EPHEMERAL,
     PRESENCE,
+    REACTION,
     REMOVE_MEMBER,
     TURN_METRIC,
     Decision,
@@ -99,12 +100,12 @@ class Ingest:
             reply(Answer(False, NOT_STORED, 503))
 
     async def _admit(self, event: Event, reply: Reply) -> None:
-        if event["id"] in self._recent:
-            reply(Answer(True, "duplicate:"))
-            return
         raw = orjson.dumps(event).decode()
         if not verified(raw):
             raise Refused("invalid: bad id or signature")
+        if event["id"] in self._recent:
+            reply(Answer(True, "duplicate:"))
+            return
         if first := self.writer.inflight.get(event["id"]):
             first.watchers.append(lambda new: reply(_outcome(None if new is None else False)))
             return
@@ -133,6 +134,8 @@ class Ingest:
             channel=self.channels.get(channel) if channel else None,
             target=target,
             owner=owner,
+            reacted=kind == REACTION and target is not None and await self.store.has_reaction(event, target.id),
+            owns_target=target is not None and self.members.owners.get(target.public) == event["pubkey"],
         )
         decision = decide(event, known)
         if kind in EPHEMERAL:
@@ -198,14 +201,19 @@ class Ingest:
             del self.channels[decision.before.id]
         for identity in decision.deletes:
             self._recent.pop(identity, None)
+        if decision.after is not None:
+            # Before the news of it: who is removed hears no more of the channel.
+            self._revoke(decision.after)
         for row in new:
             event = row.event
-            self._remember(Stored(event["id"], event["pubkey"], event["kind"], row.channel))
+            self._remember(Stored.of(event, row.channel))
             self.fanout.send(event, row.raw, row.channel)
-        if decision.before is not None and (decision.gone or decision.after is not None):
-            emptied = decision.after or Channel(decision.before.id, "", private=True)
-            for live in self.fanout.revoked(emptied):
-                self.on_revoked(live)
+        if decision.gone and decision.before is not None:
+            self._revoke(Channel(decision.before.id, "", private=True))
+
+    def _revoke(self, channel: Channel) -> None:
+        for live in self.fanout.revoked(channel):
+            self.on_revoked(live)
 
     def _pass_on(self, event: Event, raw: str, channel: str | None) -> None:
         if event["kind"] == PRESENCE:

@@ -26,8 +26,11 @@ CLOCK_WINDOW_S = 900
 
 HEX_32 = re.compile(r"[0-9a-f]{64}")
 HEX_64 = re.compile(r"[0-9a-f]{128}")
+WORD = re.compile(r"\w+")
 TAG_FILTER = re.compile(r"#[A-Za-z]")
 FAR_FUTURE = 1 << 62
+SEARCHED = frozenset({0, 9, 40002, 45001, 45003})
+"""Kinds whose content is searched, by whole words."""
 
 
 class Refused(Exception):
@@ -98,6 +101,8 @@ def parse_event(given: Any) -> Event:
             raise Refused("invalid: a tag is a list of strings that isn't empty")
         if any("\0" in part for part in tag):
             raise Refused("invalid: a tag holds a NUL character")
+    if "\0" in content:
+        raise Refused("invalid: the content holds a NUL character")
     if len(content) > MAX_CONTENT_BYTES or len(content.encode()) > MAX_CONTENT_BYTES:
         raise Refused(f"invalid: content exceeds {MAX_CONTENT_BYTES} bytes")
     return {
@@ -109,6 +114,12 @@ def parse_event(given: Any) -> Event:
         "content": content,
         "sig": signature,
     }
+
+
+def _says(event: Event, search: str) -> bool:
+    words = set(WORD.findall(event["content"].lower()))
+    wanted = set(WORD.findall(search.lower()))
+    return event["kind"] in SEARCHED and bool(wanted) and wanted <= words
 
 
 def replaceable_key(event: Event) -> str | None:
@@ -147,14 +158,14 @@ class Filter:
             if not key.startswith("#"):
                 continue
             if not TAG_FILTER.fullmatch(key):
-                raise Refused(f"invalid: the tag filter {key!r} is not of a single letter")
+                continue
             if key == "#h":
                 channels = _strings(given, key)
             else:
                 tags.append((key[1], _strings(given, key) or frozenset()))
         return cls(
-            ids=_strings(given, "ids"),
-            authors=_strings(given, "authors"),
+            ids=_hex(given, "ids"),
+            authors=_hex(given, "authors"),
             kinds=_kinds(given),
             tags=tuple(tags),
             channels=channels,
@@ -177,7 +188,7 @@ class Filter:
             return False
         if not self.since <= event["created_at"] <= self.until:
             return False
-        if self.search is not None and self.search.lower() not in event["content"].lower():
+        if self.search is not None and not _says(event, self.search):
             return False
         return all(
             any(tag[0] == letter and len(tag) > 1 and tag[1] in values for tag in event["tags"])
@@ -192,6 +203,17 @@ def parse_filters(given: Any) -> tuple[Filter, ...]:
     if len(given) > MAX_FILTERS:
         raise Refused(f"invalid: at most {MAX_FILTERS} filters")
     return tuple(Filter.parse(each) for each in given)
+
+
+def parse_query(given: Any) -> tuple[Filter, ...]:
+    """The filters of one query over HTTP, of which there may be any number. Raises Refused."""
+    if not isinstance(given, list):
+        raise Refused("invalid: a query is a list of filters")
+    filters = tuple(Filter.parse(each) for each in given)
+    for each in filters:
+        if each.before_id is not None and not (each.until < FAR_FUTURE and HEX_32.fullmatch(each.before_id)):
+            raise Refused("invalid: before_id is an event's id, and needs until beside it")
+    return filters
 
 
 def live_channel(filters: tuple[Filter, ...]) -> str | None:
@@ -215,6 +237,13 @@ def _strings(given: Mapping[str, Any], key: str) -> frozenset[str] | None:
     if not isinstance(values, list) or not all(isinstance(v, str) and "\0" not in v for v in values):
         raise Refused(f"invalid: {key} of a filter is a list of strings")
     return frozenset(values)
+
+
+def _hex(given: Mapping[str, Any], key: str) -> frozenset[str] | None:
+    values = _strings(given, key)
+    if values is not None and not all(map(HEX_32.fullmatch, values)):
+        raise Refused(f"invalid: {key} of a filter are of 64 lower-case hex digits")
+    return values
 
 
 def _kinds(given: Mapping[str, Any]) -> frozenset[int] | None:

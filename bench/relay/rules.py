@@ -5,9 +5,13 @@ Kinds, rules and texts: BUZZ.md section 3.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
+
+import orjson
 
 from bench.nostr import Event, Key, tag_value, tag_values
 from bench.relay.channels import (
@@ -25,14 +29,14 @@ PROFILE, DELETION, REACTION, MESSAGE = 0, 5, 7, 9
 ADD_MEMBER, REMOVE_MEMBER, EDIT_CHANNEL, DELETE_MESSAGE = 9000, 9001, 9002, 9005
 CREATE_CHANNEL, DELETE_CHANNEL, JOIN, LEAVE = 9007, 9008, 9021, 9022
 AGENT_PROFILE, PRESENCE, TYPING, OBSERVER_CONTROL = 10100, 20001, 20002, 24200
-EDIT_MESSAGE, CANVAS, TURN_METRIC = 40003, 40100, 44200
+EDIT_MESSAGE, DIFF, CANVAS, TURN_METRIC = 40003, 40008, 40100, 44200
 PRESENCE_QUERY = 40902
 
 CHANNEL_CHANGES = frozenset({ADD_MEMBER, REMOVE_MEMBER, EDIT_CHANNEL, CREATE_CHANNEL, DELETE_CHANNEL, JOIN, LEAVE})
-MESSAGES = frozenset({MESSAGE, 40002, 40007, 40008, 45001, 45003, 46010, CANVAS})
-"""Messages, diffs, forum posts and comments, what acp subscribes to besides (40007, 46010), and the canvas."""
-GLOBAL = frozenset({PROFILE, AGENT_PROFILE, TURN_METRIC, 30174, 30177, 30315})
-"""Of a person, not of a channel: profile, policy, metric, memory, managed agents, status."""
+MESSAGES = frozenset({MESSAGE, 40002, 40007, DIFF, 45001, 45002, 45003, CANVAS})
+"""Messages, reminders, diffs, forum posts, votes and comments, and the canvas."""
+GLOBAL = frozenset({PROFILE, 1, 3, AGENT_PROFILE, TURN_METRIC, 30023, 30174, 30177, 30315})
+"""Of a person, not of a channel: profile, notes, contacts, policy, metric, articles, memory, managed agents, status."""
 EPHEMERAL = frozenset({PRESENCE, TYPING, OBSERVER_CONTROL})
 RELAY_ONLY = frozenset({13534, *range(39000, 39010), 40099, MEMBER_ADDED, MEMBER_REMOVED})
 AIMED = frozenset({REACTION, DELETION, DELETE_MESSAGE, EDIT_MESSAGE})
@@ -41,6 +45,15 @@ GATED = frozenset({MEMBER_ADDED, MEMBER_REMOVED, TURN_METRIC, OBSERVER_CONTROL, 
 """Readable only by the key of the p tag."""
 NO_ID_OPENS = frozenset({TURN_METRIC, 30622})
 """Gated also for those who know an event's id."""
+
+MAX_EMOJI = 64
+MAX_DIFF_BYTES = 60 * 1024
+COMMIT = re.compile(r"[0-9a-fA-F]{7,}")
+CHANNEL_TYPES = frozenset({"stream", "forum"})
+VISIBILITIES = frozenset({"open", "private"})
+MEMBERS_EDIT = frozenset({"topic", "purpose"})
+MANAGERS_EDIT = frozenset({"name", "about", "archived", "visibility"})
+"""Tags of a 9002, by who may give them."""
 
 NOT_IN_CHANNEL = "restricted: not a channel member"
 NO_CHANNEL = "invalid: channel-scoped events must include an h tag"
@@ -54,6 +67,14 @@ class Stored:
     public: str
     kind: int
     channel: str | None
+    root: str  # of the thread that it is in; its own id where it begins one
+
+    @classmethod
+    def of(cls, event: Event, channel: str | None) -> Self:
+        """What is known of an event stored under that channel."""
+        marked = marked_events(event)
+        root = marked.get("root") or marked.get("reply") or event["id"]
+        return cls(event["id"], event["pubkey"], event["kind"], channel, root)
 
 
 @dataclass(frozen=True)
@@ -67,6 +88,8 @@ class Known:
     owner: str | None = None  # of the author (44200) or of the p tag (9000, 9001), by NIP-OA
     policy: str = "anyone"  # channel_add_policy of the p tag (9000)
     used_before: bool = False  # a channel of that id existed (9007)
+    reacted: bool = False  # the author's same reaction to the target is there (7)
+    owns_target: bool = False  # the author is, by NIP-OA, the owner of the target's author (5, 9005, 40003)
 
 
 @dataclass(frozen=True)
@@ -109,9 +132,19 @@ def named_event(event: Event) -> str | None:
             raise Refused(f"invalid: kind {event['kind']} names exactly one event (e tag)")
         return targets[0]
     if event["kind"] in MESSAGES:
-        marked = {tag[3]: tag[1] for tag in event["tags"] if tag[0] == "e" and len(tag) > 3}
-        return marked.get("reply") or marked.get("root")
+        return marked_events(event).get("reply")
     return None
+
+
+def marked_events(event: Event) -> dict[str, str]:
+    """The ids of the e tags with a marker (NIP-10), by the marker; what is no id is passed over."""
+    tags = (tag for tag in event["tags"] if tag[0] == "e" and len(tag) > 3)
+    return {tag[3]: tag[1] for tag in tags if HEX_32.fullmatch(tag[1])}
+
+
+def emoji_of(reaction: Event) -> str:
+    """What a reaction says; nothing is a plus (NIP-25)."""
+    return str(reaction["content"]) or "+"
 
 
 def channel_of(event: Event, target: Stored | None) -> str | None:
@@ -124,6 +157,7 @@ def channel_of(event: Event, target: Stored | None) -> str | None:
 def decide(event: Event, known: Known) -> Decision:
     """What follows from a verified event. Raises Refused."""
     kind = event["kind"]
+    check_content(event)
     if kind == TURN_METRIC and (known.owner is None or tag_value(event, "p") != known.owner):
         raise Refused("restricted: the p tag of a turn metric is not the agent's owner", 403)
     if kind in GLOBAL or kind in (OBSERVER_CONTROL, PRESENCE):
@@ -137,13 +171,32 @@ def decide(event: Event, known: Known) -> Decision:
     return CHANGES.get(kind, _say)(event, _channel(event, known), known)
 
 
+def check_content(event: Event) -> None:
+    """Raise Refused where a kind asks for more of its content or tags than others, and they lack it."""
+    kind, content = event["kind"], event["content"]
+    if kind == PROFILE:
+        try:
+            orjson.loads(content)
+        except orjson.JSONDecodeError:
+            raise Refused("invalid: the content of a profile is not JSON") from None
+    if kind == REACTION and len(content) > MAX_EMOJI:
+        raise Refused(f"invalid: a reaction has {MAX_EMOJI} characters at most")
+    if kind == DIFF:
+        if not (tag_value(event, "repo") or "").startswith(("http://", "https://")):
+            raise Refused("invalid: a diff needs a repo tag with an http or https URL")
+        if not COMMIT.fullmatch(tag_value(event, "commit") or ""):
+            raise Refused("invalid: a diff needs a commit tag of 7 hex digits or more")
+        if len(content.encode()) > MAX_DIFF_BYTES:
+            raise Refused(f"invalid: a diff has {MAX_DIFF_BYTES} bytes at most")
+
+
 def _target(event: Event, known: Known) -> Stored:
     """What a reaction or a deletion is of. Raises Refused."""
     if known.target is None:
         what = "reaction" if event["kind"] == REACTION else "deletion"
         raise Refused(f"invalid: {what} target event not found")
-    if event["kind"] == DELETION and known.target.public != event["pubkey"]:
-        raise Refused("restricted: only the author may delete an event", 403)
+    if event["kind"] == DELETION and known.target.public != event["pubkey"] and not known.owns_target:
+        raise Refused("invalid: only the author may delete an event")
     return known.target
 
 
@@ -152,21 +205,20 @@ def _channel(event: Event, known: Known) -> Channel:
     kind, channel = event["kind"], known.channel
     if channel is None and kind not in (REACTION, DELETION) and tag_value(event, "h") is None:
         raise Refused(NO_CHANNEL)
-    if channel is None or not _may_act(event, channel, known):
-        raise Refused(NOT_IN_CHANNEL, 403)
+    if channel is None or not _may_act(event, channel):
+        raise Refused(NOT_IN_CHANNEL)
     unarchives = kind == EDIT_CHANNEL and tag_value(event, "archived") == "false"
     if channel.archived and not unarchives and kind != TYPING:
         raise Refused("invalid: channel is archived")
     return channel
 
 
-def _may_act(event: Event, channel: Channel, known: Known) -> bool:
-    """Members may; in an open channel anyone may write and join; the owner of an agent may take it out."""
-    kind, author = event["kind"], event["pubkey"]
-    if author in channel.members or (kind == REMOVE_MEMBER and known.owner == author):
-        return True
-    joins = kind == JOIN or (kind == ADD_MEMBER and tag_value(event, "p") == author)
-    return not channel.private and (joins or kind not in CHANNEL_CHANGES)
+def _may_act(event: Event, channel: Channel) -> bool:
+    """Members may; in an open channel anyone may write, join and let others join."""
+    kind = event["kind"]
+    return event["pubkey"] in channel.members or (
+        not channel.private and (kind in (JOIN, ADD_MEMBER) or kind not in CHANNEL_CHANGES)
+    )
 
 
 def _changed(
@@ -193,14 +245,16 @@ def _create(event: Event, known: Known) -> Decision:
     if known.channel is not None or known.used_before:
         raise Refused("duplicate: channel already exists", 200)
     visibility = tag_value(event, "visibility") or "open"
-    if visibility not in ("open", "private"):
-        raise Refused("invalid: visibility is neither open nor private")
+    kind = tag_value(event, "channel_type") or "stream"
+    _check_visibility(visibility)
+    if kind not in CHANNEL_TYPES:
+        raise Refused(f"invalid: channel_type is not one of {', '.join(sorted(CHANNEL_TYPES))}")
     actor = event["pubkey"]
     channel = Channel(
         id=identity,
-        name=tag_value(event, "name") or "",
+        name=_name(tag_value(event, "name")),
         private=visibility == "private",
-        type=tag_value(event, "channel_type") or "stream",
+        type=kind,
         about=tag_value(event, "about") or "",
         members={actor: "owner"},
     )
@@ -215,62 +269,105 @@ def _add(event: Event, channel: Channel, known: Known) -> Decision:
     if target is None or not HEX_32.fullmatch(target):
         raise Refused("invalid: the p tag names no key")
     held = channel.members.get(target)
-    role = "member" if event["kind"] == JOIN else tag_value(event, "role") or "member"
-    if held is not None and (event["kind"] == JOIN or tag_value(event, "role") is None):
-        role = held
+    if held is not None and event["kind"] == JOIN:
+        return Decision(((event, channel.id),))
+    manages = channel.may_manage(actor)
+    if channel.private and target != actor and not manages:
+        raise Refused("invalid: only an owner or admin may add others to a private channel")
+    role = (None if event["kind"] == JOIN else tag_value(event, "role")) or held or "member"
     if role not in ROLES:
         raise Refused(f"invalid: role is not one of {', '.join(sorted(ROLES))}")
-    grants = role in ELEVATED and held != role
-    demotes = held in ELEVATED and held != role and target != actor
-    if (grants or demotes) and not channel.may_manage(actor):
-        raise Refused("restricted: only an owner or admin may grant or take elevated roles", 403)
+    changes = role != held if held is not None else role in ELEVATED
+    if changes and not manages:
+        raise Refused("invalid: only an owner or admin may change a role or grant an elevated one")
+    if role != "owner":
+        _keep_an_owner(channel, target)
     admits = known.policy == "anyone" or (known.policy == "owner_only" and actor == known.owner)
-    if target != actor and held is None and not admits:
-        raise Refused(f"restricted: the key's profile lets it be added by {known.policy}", 403)
-    after = channel.with_member(target, role)
-    if held is not None:
-        return _changed(event, channel, after, known)
+    if target != actor and not admits:
+        raise Refused(f"invalid: the key's profile lets it be added by {known.policy}")
+    # Who is a member already is told of again, too.
     told = system_message(relay, channel.id, now, type="member_joined", actor=actor, target=target)
     notice = membership_notice(relay, MEMBER_ADDED, channel.id, target, actor, now)
-    return _changed(event, channel, after, known, notice, first=[told])
+    return _changed(event, channel, channel.with_member(target, role), known, notice, first=[told])
+
+
+def _keep_an_owner(channel: Channel, leaving: str) -> None:
+    """Raise Refused where a channel would be left without an owner."""
+    if [public for public, role in channel.members.items() if role == "owner"] == [leaving]:
+        raise Refused("invalid: the last owner of a channel stays its owner")
 
 
 def _remove(event: Event, channel: Channel, known: Known) -> Decision:
     actor, relay, now = event["pubkey"], known.relay, known.now
     target = actor if event["kind"] == LEAVE else tag_value(event, "p")
-    if target is None or target not in channel.members:
+    if target is None or not HEX_32.fullmatch(target):
+        raise Refused("invalid: the p tag names no key")
+    if target not in channel.members and not (target != actor and channel.may_manage(actor)):
         raise Refused("invalid: the key to remove is no member")
     if target != actor and not channel.may_manage(actor) and known.owner != actor:
-        raise Refused("restricted: only an owner, an admin or the agent's owner may remove a member", 403)
-    told = system_message(relay, channel.id, now, type="member_removed", actor=actor, target=target)
+        raise Refused("invalid: only an owner, an admin or the agent's owner may remove a member")
+    if target not in channel.members:
+        return Decision(((event, channel.id),))
+    _keep_an_owner(channel, target)
+    if event["kind"] == LEAVE:
+        told = system_message(relay, channel.id, now, type="member_left", actor=actor)
+    else:
+        what = "member_left" if target == actor else "member_removed"
+        told = system_message(relay, channel.id, now, type=what, actor=actor, target=target)
     notice = membership_notice(relay, MEMBER_REMOVED, channel.id, target, actor, now)
     return _changed(event, channel, channel.without_member(target), known, notice, first=[told])
 
 
 def _edit(event: Event, channel: Channel, known: Known) -> Decision:
-    actor = event["pubkey"]
-    archived = tag_value(event, "archived")
-    if archived is not None and not channel.may_manage(actor):
-        raise Refused("restricted: only an owner or admin may archive a channel", 403)
-    if archived not in (None, "true", "false"):
+    actor, relay = event["pubkey"], known.relay
+    given = {name: value for name in (*MANAGERS_EDIT, *MEMBERS_EDIT) if (value := tag_value(event, name)) is not None}
+    if not given:
+        raise Refused(f"invalid: give one of {', '.join(sorted(MANAGERS_EDIT | MEMBERS_EDIT))}")
+    if not given.keys() <= MEMBERS_EDIT and not channel.may_manage(actor):
+        raise Refused(f"invalid: only an owner or admin may change {', '.join(sorted(MANAGERS_EDIT))}")
+    if given.get("archived", "true") not in ("true", "false"):
         raise Refused("invalid: archived is neither true nor false")
+    _check_visibility(given.get("visibility", "open"))
     after = replace(
         channel,
-        name=tag_value(event, "name") or channel.name,
-        about=_given(event, "about", channel.about),
-        topic=_given(event, "topic", channel.topic),
-        archived=channel.archived if archived is None else archived == "true",
+        name=_name(given.get("name", channel.name)),
+        about=given.get("about", channel.about),
+        topic=given.get("topic", channel.topic),
+        purpose=given.get("purpose", channel.purpose),
+        private=given["visibility"] == "private" if "visibility" in given else channel.private,
+        archived=given["archived"] == "true" if "archived" in given else channel.archived,
     )
-    told = []
+    told = [
+        system_message(relay, channel.id, known.now, type=f"{name}_changed", actor=actor, **{name: given[name]})
+        for name in ("topic", "purpose", "visibility")
+        if name in given
+    ]
     if after.archived != channel.archived:
         what = "channel_archived" if after.archived else "channel_unarchived"
-        told = [system_message(known.relay, channel.id, known.now, type=what, actor=actor)]
-    return _changed(event, channel, after, known, first=told)
+        told.append(system_message(relay, channel.id, known.now, type=what, actor=actor))
+    if after == channel and not told:
+        return Decision(((event, channel.id),))
+    # Who had given the channel up comes back to it as one who is added.
+    back = channel.members if channel.archived and not after.archived else ()
+    notes = [membership_notice(relay, MEMBER_ADDED, channel.id, each, actor, known.now) for each in back]
+    return _changed(event, channel, after, known, *notes, first=told)
+
+
+def _check_visibility(given: str) -> None:
+    if given not in VISIBILITIES:
+        raise Refused("invalid: visibility is neither open nor private")
+
+
+def _name(given: str | None) -> str:
+    """The name of a channel. Raises Refused where it has none."""
+    if given is None or not given.lstrip("#").strip():
+        raise Refused("invalid: a channel needs a name")
+    return given
 
 
 def _delete(event: Event, channel: Channel, known: Known) -> Decision:
     if channel.members.get(event["pubkey"]) != "owner":
-        raise Refused("restricted: only an owner may delete a channel", 403)
+        raise Refused("invalid: only an owner may delete a channel")
     return Decision(((event, channel.id),), before=channel, gone=True)
 
 
@@ -280,22 +377,32 @@ def _revise(event: Event, channel: Channel, known: Known) -> Decision:
     if target is None or target.channel != channel.id:
         raise Refused(f"invalid: {what} target event not found")
     if kind == EDIT_MESSAGE:
-        if target.public != actor:
-            raise Refused("restricted: only the author may edit a message", 403)
+        if target.public != actor and not known.owns_target:
+            raise Refused("invalid: only the author may edit a message")
         return Decision(((event, channel.id),))
     if kind == DELETION:
         return Decision(((event, channel.id),), deletes=(target.id,))
     moderates = target.public != actor or tag_value(event, "public_reason") is not None
-    if moderates and not channel.may_manage(actor):
-        raise Refused("restricted: only the author, an owner or an admin may delete a message", 403)
-    told = system_message(known.relay, channel.id, known.now, type="message_deleted", actor=actor, target=target.id)
+    if moderates and not channel.may_manage(actor) and not known.owns_target:
+        raise Refused("invalid: only the author, an owner or an admin may delete a message")
+    content = {"type": "message_deleted", "actor": actor, "target_event_id": target.id}
+    told = system_message(known.relay, channel.id, known.now, **content)
     return Decision(((told, channel.id), (event, channel.id)), deletes=(target.id,))
 
 
 def _say(event: Event, channel: Channel, known: Known) -> Decision:
-    parent = named_event(event)
-    if parent is not None and (known.target is None or known.target.channel != channel.id):
-        raise Refused("invalid: the event replied to is not in this channel")
+    if event["kind"] == REACTION:
+        if known.reacted:
+            raise Refused("duplicate: reaction already exists", 200)
+        return Decision(((event, channel.id),))
+    parent, target = named_event(event), known.target
+    if parent is not None:
+        if target is None:
+            raise Refused("invalid: the event replied to is not there")
+        if target.channel != channel.id:
+            raise Refused("invalid: the event replied to is not in this channel")
+        if marked_events(event).get("root", parent) != target.root:
+            raise Refused("invalid: the root tag is not the root of the thread that is replied to")
     return Decision(((event, channel.id),))
 
 
@@ -307,8 +414,3 @@ CHANGES = {
     **dict.fromkeys((DELETE_MESSAGE, EDIT_MESSAGE, DELETION), _revise),
 }
 """By kind, what an event does to its channel; all others are only said in it."""
-
-
-def _given(event: Event, name: str, default: str) -> str:
-    value = tag_value(event, name)
-    return default if value is None else value

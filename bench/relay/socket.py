@@ -149,6 +149,7 @@ class Session:
                 self._on_request(what, name, filters)
             case ["CLOSE", str(name)]:
                 self._drop(name)
+                self._push("CLOSED", name, "")
             case _:
                 self._notice("invalid message: neither EVENT, REQ, COUNT, CLOSE nor AUTH in its form")
 
@@ -191,6 +192,8 @@ class Session:
             self._push("OK", event["id"], True, "")
 
     async def _authenticate(self, event: Event) -> None:
+        if self.public is not None:
+            raise Refused("auth-required: already authenticated")
         if self._auth_failed:
             raise Refused("auth-required: authentication already failed")
         check_answer(event, self.challenge, self.relay.authority, time.time())
@@ -202,7 +205,8 @@ class Session:
             self._notice(f"invalid message: a subscription's id has 1 to {MAX_SUBSCRIPTION_NAME} characters")
             return
         if self.public is None:
-            self._notice(NOT_AUTHENTICATED)
+            if what == "REQ":
+                self._notice(NOT_AUTHENTICATED)
             self._push("CLOSED", name, NOT_AUTHENTICATED)
             return
         if refused := self.relay.too_much(self.public, "frame"):

@@ -14,8 +14,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from bench.nostr import Event
 from bench.relay.channels import MEMBERS, METADATA, Channel, from_announcements
-from bench.relay.protocol import FAR_FUTURE, Filter
-from bench.relay.rules import GATED, Stored
+from bench.relay.protocol import FAR_FUTURE, SEARCHED, Filter
+from bench.relay.rules import GATED, Stored, emoji_of
 
 SCHEMA = Path(__file__).with_name("schema.sql").read_bytes()
 POOL_SIZE = 6
@@ -84,11 +84,19 @@ class Store:
 
     async def stored(self, identity: str) -> tuple[Stored, bool] | None:
         """What is known of an event, and whether it was deleted."""
-        found = await self._rows("SELECT pubkey, kind, channel, deleted FROM relay.events WHERE id = %s", (identity,))
+        found = await self._rows("SELECT raw, channel, deleted FROM relay.events WHERE id = %s", (identity,))
         if not found:
             return None
-        public, kind, channel, deleted = found[0]
-        return Stored(identity, public, kind, channel), deleted
+        raw, channel, deleted = found[0]
+        return Stored.of(orjson.loads(raw), channel), deleted
+
+    async def has_reaction(self, reaction: Event, target: str) -> bool:
+        """Whether the author's reaction to the target with the same emoji is there."""
+        found = await self._rows(
+            "SELECT raw FROM relay.events WHERE pubkey = %s AND kind = %s AND tags @> %s AND NOT deleted",
+            (reaction["pubkey"], reaction["kind"], [f"e:{target}"]),
+        )
+        return emoji_of(reaction) in {emoji_of(orjson.loads(raw)) for (raw,) in found}
 
     async def newest(self, kind: int, public: str) -> Event | None:
         """The author's newest event of a replaceable kind."""
@@ -168,5 +176,6 @@ def _where(wanted: Filter, reader: Reader) -> tuple[str, list[Any]]:
     elif wanted.until < FAR_FUTURE:
         add("created_at <= %s", wanted.until)
     if wanted.search is not None:
-        add("strpos(lower(raw::json ->> 'content'), lower(%s)) > 0", wanted.search)
+        add("kind = ANY (%s)", sorted(SEARCHED))
+        add("to_tsvector('simple', raw::json ->> 'content') @@ websearch_to_tsquery('simple', %s)", wanted.search)
     return " AND ".join(parts), values

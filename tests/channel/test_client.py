@@ -94,7 +94,7 @@ async def test_an_outsider_of_a_channel_is_told_how_to_get_in(relay: RunningRela
         RelayClient(relay.url, agent, auth_tag=tag) as outsider,
     ):
         channel = await room(owner)
-        how = "restricted: not a channel member; a member of the channel has to add this key first (kind 9000)"
+        how = "restricted: not a channel member; an owner or admin of the channel has to add this key first (kind 9000)"
         with pytest.raises(RelayRefused) as caught:
             await outsider.publish(note(agent, channel, "x"))
         assert str(caught.value) == f"the relay refused an event of kind 9: {how}"

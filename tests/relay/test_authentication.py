@@ -52,10 +52,18 @@ async def test_after_a_failed_answer_the_connection_is_dead_for_authentication(r
 async def test_before_authentication_every_request_says_so(relay: RunningRelay) -> None:
     async with relay.socket() as wire:
         assert await wire.publish(relay.owner.sign(0, "{}")) == [False, NOT_AUTHENTICATED]
-        for what in ("REQ", "COUNT"):
-            await wire.send(what, "s", {})
-            assert await wire.receive() == ["NOTICE", NOT_AUTHENTICATED]
-            assert await wire.receive() == ["CLOSED", "s", NOT_AUTHENTICATED]
+        await wire.send("REQ", "s", {})
+        assert await wire.receive() == ["NOTICE", NOT_AUTHENTICATED]
+        assert await wire.receive() == ["CLOSED", "s", NOT_AUTHENTICATED]
+        await wire.send("COUNT", "s", {})
+        assert await wire.receive() == ["CLOSED", "s", NOT_AUTHENTICATED]
+
+
+async def test_a_connection_authenticates_once(relay: RunningRelay) -> None:
+    async with relay.socket(relay.owner) as wire:
+        again = await wire.authenticate(relay.owner)
+        assert again[2:] == [False, "auth-required: already authenticated"]
+        assert await wire.publish(relay.owner.sign(0, "{}")) == [True, ""]
 
 
 @pytest.mark.slow

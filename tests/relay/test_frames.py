@@ -58,7 +58,7 @@ async def test_an_invalid_event_is_answered_with_the_reason(
 
 
 async def test_the_largest_content_passes_and_comes_back_as_it_was(relay: RunningRelay) -> None:
-    event = relay.owner.sign(0, "ü" * 131_072)
+    event = relay.owner.sign(1, "ü" * 131_072)
     async with relay.socket(relay.owner) as wire:
         assert await wire.publish(event) == [True, ""]
         assert await wire.request("s", {"ids": [event["id"]]}) == [event]
@@ -92,4 +92,5 @@ async def test_a_connection_has_1024_subscriptions_and_may_close_them(relay: Run
         assert await wire.receive() == ["CLOSED", "more", "error: more than 1024 subscriptions"]
         await wire.request("s5", {"kinds": [9], "limit": 0})
         await wire.send("CLOSE", "s5")
+        assert await wire.receive() == ["CLOSED", "s5", ""]
         await wire.request("more", {"kinds": [9], "limit": 0})

@@ -87,10 +87,11 @@ async def test_a_kill_loses_nothing(own_relay: RunningRelay) -> None:
         before = await wire.request("s", {"#h": [channel]})
     assert own_relay.stop(signal.SIGKILL) == -signal.SIGKILL
     own_relay.start()
-    assert await own_relay.post("/query", [{"kinds": [9], "limit": 0}], agent) == (200, []), "its owner is remembered"
+    metric = agent.sign(44200, "x", [["p", own_relay.owner.public]])
     async with own_relay.socket(agent, tag) as wire:
         assert await wire.request("s", {"#h": [channel]}) == before
         assert await wire.publish(message) == [True, "duplicate:"]
+        assert await wire.publish(metric) == [True, ""], "its owner is remembered"
         assert await wire.publish(creation) == [
             False,
             "invalid: event pubkey does not match authenticated identity",

@@ -55,6 +55,8 @@ async def test_a_duplicate_is_accepted_and_nobody_hears_it_twice(relay: RunningR
         assert answers == [[True, ""], [True, "duplicate:"], [True, "duplicate:"]]
         assert await watcher.receive() == ["EVENT", "live", message]
         await watcher.silent()
+        altered = {**message, "content": "something else"}
+        assert await wire.publish(altered) == [False, "invalid: bad id or signature"]
 
 
 async def test_a_repeated_change_is_a_duplicate_also_when_it_would_be_refused_now(

@@ -129,7 +129,7 @@ async def test_counts_ignore_limits_and_count_an_event_once(store: Store, tables
 async def test_a_deleted_event_is_not_found_but_known(store: Store, tables: str) -> None:
     event, deletion = note(), note(kind=5)
     await keep(tables, event)
-    known = Stored(event["id"], ALICE.public, 9, "room")
+    known = Stored(event["id"], ALICE.public, 9, "room", event["id"])
     assert await store.stored(event["id"]) == (known, False)
     await keep(tables, deletion, deletes=(event["id"],))
     assert await found(store) == [deletion["id"]]
