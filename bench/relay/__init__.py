@@ -10,7 +10,8 @@ What a team or a harness sees of it was held against Buzz's own relay, frame by 
 - Channels that the relay makes (direct messages, 41010; a 9007 without a UUID), workflows, reminders, media, git, lists
   and other kinds that no task of ours needs: unknown kinds are refused. A deletion or edit names one event, by its id.
 - Encrypted kinds (24200, 30174, 44200) are taken without a look at the form of what is in them.
-- No summaries of threads (39005, 39006) nor a roll of the relay (13534); `top_level`, `depth_limit`, `include_…` are ignored.
+- No summaries of threads (39005, 39006) nor a roll of the relay (13534); `top_level`, `depth_limit` and `include_…`
+  are ignored.
 - Where a filter of a query has several #h, Buzz answers for one of them, and where a subscription names channels of
   which some may be read, for those. Ours answers a query for all, and refuses the subscription.
 - COUNT heeds every part of a filter and counts an event once; Buzz ignores `search` and sums over the filters. A REQ

@@ -1,5 +1,8 @@
-"""buzzkit's client, which nobody here wrote, against our relay: unchanged but for the header with an agent's attestation,
-which its calls of the bridge lack, and without which Buzz's own relay refuses them."""
+"""buzzkit's client, which nobody here wrote, against our relay.
+
+It is unchanged but for the header with an agent's attestation, which its calls of the bridge lack, and without which
+Buzz's own relay refuses them.
+"""
 
 from __future__ import annotations
 
