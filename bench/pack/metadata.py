@@ -30,11 +30,15 @@ class Said:
 
 
 def of(plan: JobPlanRecord, said: Said) -> dict[str, Any]:
-    """The fields; what nobody knows is an empty text (see `problems`)."""
+    """The fields; what nobody knows is an empty text (see `problems`).
+
+    Of a rehearsal and a replay the name says that they are: a row shows nothing else by which one could tell.
+    """
+    no_model = "rehearsal" if plan.rehearsal else "replay" if plan.replay else ""
     models = dict.fromkeys((seat.model, seat.endpoint) for seat in plan.roster if seat.model)
     return {
         "agent_url": said.agent_url,
-        "agent_display_name": said.agent_name or plan.condition,
+        "agent_display_name": f"{said.agent_name or plan.condition}{no_model and f' ({no_model}: no model was asked)'}",
         "agent_org_display_name": said.org,
         "models": [_model(name, plan.endpoints.get(endpoint, {}), said) for name, endpoint in models],
     }

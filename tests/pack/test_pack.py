@@ -99,6 +99,16 @@ def test_metadata_is_what_the_board_requires(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("played", ["rehearsal", "replay"])
+def test_a_row_of_what_asked_no_model_says_so(tmp_path: Path, played: str) -> None:
+    """Packed with `--anyway`, its reward would else stand beside the name of a model that nobody asked."""
+    plan: dict[str, Any] = {played: "good"}
+    jobs.make(tmp_path, **plan)
+    made = packed(tmp_path, said=replace(SAID, agent_name="The Team"))
+    row = yaml.safe_load((made.directory / "leaderboard-row.yaml").read_text())["rows"][0]
+    assert row["metadata"]["agent"] == f"The Team ({played}: no model was asked)"
+
+
 def test_what_only_a_person_can_say_is_asked_for_by_its_option(tmp_path: Path) -> None:
     local = {"provider": "openai", "base_url": "http://localhost:1/v1", "dialect": "openai"}
     jobs.make(tmp_path, endpoints={"e": local})
