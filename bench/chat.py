@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.errors import InvalidInput
 from bench.nearest import nearest
+from bench.nostr import tag_values
 from bench.printable import one_line, printable
 from bench.reading.jsonfile import object_in
 from bench.records import EVIDENCE, read_job
@@ -36,6 +37,9 @@ TOLD = ("channel", "channels", "messages", "edits", "reactions", "memberships")
 
 ORDERS = {9000: "adds {target} to", 9001: "removes {target} from", 9021: "joins", 9022: "leaves"}
 """Events of membership by their kind (NIP-29)."""
+
+DELETIONS = (5, 9005)
+"""Events that delete others by their kind: anybody's own (NIP-09), and a channel's (NIP-29)."""
 
 
 @dataclass(frozen=True)
@@ -167,9 +171,23 @@ def _entries(evidence: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
             reaction["seq"],
             f"{INDENT}{_name(reaction['author'])} reacts {one_line(reaction['emoji'])} to {meant(reaction['target'])}",
         )
+    yield from _deletions(evidence, numbers, authors)
     for order in evidence["memberships"]:
         does = ORDERS.get(order["kind"], "changes").format(target=_name(order["target"]))
         yield order["seq"], f"{INDENT}{_name(order['author'])} {does} {titles.get(order['channel'], 'a channel')}"
+
+
+def _deletions(
+    evidence: Mapping[str, Any], numbers: Mapping[str, int], authors: Mapping[str, str]
+) -> Iterator[tuple[int, str]]:
+    """(seq, text) of each message that somebody deleted: it was said all the same, and is judged."""
+    names = {one["public"]: one["name"] for one in (evidence["user"], *evidence["roster"])}
+    for seq, event in enumerate(evidence["events"]):
+        if event["kind"] in DELETIONS and event["id"] not in evidence["invalid"]:
+            author = names.get(event["pubkey"], event["pubkey"])
+            for target in (event_id for event_id in tag_values(event, "e") if event_id in numbers):
+                own = "" if author == authors[target] else ", which is not its own"
+                yield seq, f"{INDENT}{_name(author)} deletes {numbers[target]}{own}"
 
 
 def _name(name: str) -> str:

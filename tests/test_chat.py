@@ -91,6 +91,24 @@ def test_edits_reactions_and_members_stand_where_they_happened_and_what_made_the
     ]
 
 
+def test_a_message_that_was_deleted_is_still_there_with_who_deleted_it(
+    job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = say(ORCH, "told"), say(WORKER, "secret")
+    own = ORCH.sign(5, "", [["e", first["id"]], ["k"]])
+    others = ORCH.sign(9005, "", [["h", CHANNEL], ["e", second["id"]]])
+    elsewhere = WORKER.sign(5, "", [["e", "ab" * 32]])
+    leave(job, "alpha__1", first, second, own, others, elsewhere)
+    assert shown(job, capsys)[1:-1] == [
+        "   1  22:13:20  orch → nobody",
+        "      | told",
+        "   2  22:13:20  worker-1 → nobody",
+        "      | secret",
+        "      orch deletes 1",
+        "      orch deletes 2, which is not its own",
+    ]
+
+
 def test_the_steps_of_a_task_are_one_conversation(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     messages = [say(USER, "first", ["p", ORCH.public]), say(ORCH, "DONE"), say(USER, "then", ["p", ORCH.public])]
     directory = add(job, "alpha__1", result())

@@ -26,7 +26,8 @@ def render(job: JobRecord, explained: Sequence[str] = ()) -> list[str]:
         lines.append("running: these are its figures so far, with trials under way as unscored ones")
     if to_look_at := [*_to_look_at(job)]:
         lines += ["", "to look at:", *(f"  {line}" for line in to_look_at), ""]
-    lines.append(f"evidence, trajectories, receipts: {job.directory}")
+    where = "in each job's directory" if _is_several(job.plan) else job.directory
+    lines.append(f"evidence, trajectories, receipts: {where}")
     if job.stop is not None:
         lines.append(f"{job.stop.kind}: {job.stop.reason}; go on with `inv bench --resume {shown(job.directory)}`")
     return lines
@@ -63,6 +64,11 @@ def _head(job: JobRecord) -> list[str]:
     return [f"{plan.title(job.directory)}  ({kind})", f"{condition}; {plan.stack} stack; {host}", *_budget(plan)]
 
 
+def _is_several(plan: JobPlanRecord) -> bool:
+    """Whether it is of jobs that are put together."""
+    return " + " in plan.job
+
+
 def _budget(plan: JobPlanRecord) -> list[str]:
     """What each trial's team could use, to be held beside another condition's; and the caps of the job, now and before.
 
@@ -74,8 +80,7 @@ def _budget(plan: JobPlanRecord) -> list[str]:
     lines = [f"budget of each trial: {said(caps, plan.budget.get('timeout_seconds'))}"]
     if own := agents_said([(seat.name, seat.limits) for seat in plan.roster]):
         lines.append(f"budget of each agent: {own}")
-    is_one_job = " + " not in plan.job
-    if is_one_job and (plan.job_budget != Limits() or plan.earlier_budgets):
+    if not _is_several(plan) and (plan.job_budget != Limits() or plan.earlier_budgets):
         before = "".join(f"; until {one.until}: {caps_said(one.limits)}" for one in plan.earlier_budgets)
         lines.append(f"budget of the job: {caps_said(plan.job_budget)}{before}")
     return lines

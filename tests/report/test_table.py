@@ -39,6 +39,11 @@ def test_a_rate_that_is_not_all_is_not_shown_as_all() -> None:
     assert "passed 399/400 (>99%) of scored trials" in shown
 
 
+def test_what_is_put_together_has_no_one_place() -> None:
+    (together,) = merged([job(trial("a__1", PASSED), name="one"), job(trial("a__2", PASSED), name="two")])
+    assert table.render(together)[-1] == "evidence, trajectories, receipts: in each job's directory"
+
+
 def test_a_rehearsal_says_so() -> None:
     shown = "\n".join(table.render(job(trial("a__1", PASSED), rehearsal="good", planned=1)))
     assert "rehearsal with the script `good`: no model was asked" in shown
