@@ -19,7 +19,7 @@ from bench.errors import InvalidInput, MachineLacks
 from bench.manifest.pricesheet import PriceSheet, load
 from bench.nearest import did_you_mean
 from bench.prices import cost_usd_micros
-from bench.records import RECEIPTS
+from bench.records import RECEIPTS, read_plan
 from bench.settings import Settings
 
 LITELLM_TABLE = "model_prices_and_context_window_backup.json"
@@ -40,7 +40,8 @@ LITELLM_MOST = "max_output_tokens"
 class Repriced:
     """One model's calls at the booked and at the other prices, in micro-dollars.
 
-    `unknown_calls` have tokens that nobody reported: no price makes them known. `unpriced` says that the sheet lacks
+    `unknown_calls` have tokens that nobody reported: no price makes them known; `unbooked_calls` were booked without a
+    cost. `unpriced` says that the sheet lacks
     the model: its cost stays unknown, too.
     """
 
@@ -49,6 +50,7 @@ class Repriced:
     unknown_calls: int
     booked_usd_micros: int
     other_usd_micros: int | None
+    unbooked_calls: int = 0
 
     @property
     def unpriced(self) -> bool:
@@ -73,6 +75,7 @@ def _model(model: str, made: list[Mapping[str, Any]], sheet: PriceSheet) -> Repr
         unknown_calls=sum(any(receipt.get(name) is None for name in TOKEN_CLASSES) for receipt in made),
         booked_usd_micros=sum(receipt.get("cost_usd_micros") or 0 for receipt in made),
         other_usd_micros=None if price is None else sum(cost or 0 for cost in costs),
+        unbooked_calls=sum(receipt.get("cost_usd_micros") is None for receipt in made),
     )
 
 
@@ -96,7 +99,9 @@ def reprice(settings: Settings, job: str, prices: str, *, as_json: bool) -> None
 
 
 def _lines(directory: Path, sheet: PriceSheet, rows: list[Repriced]) -> list[str]:
-    lines = [f"{directory.name} at the prices of {sheet.dated} ({sheet.sha256[:12]}):"]
+    unasked = read_plan(directory).unasked
+    kind = f" ({unasked})" if unasked else ""
+    lines = [f"{directory.name}{kind} at the prices of {sheet.dated} ({sheet.sha256[:12]}):"]
     for row in rows:
         now = "not in the sheet" if row.other_usd_micros is None else usd(row.other_usd_micros)
         unknown = f", {row.unknown_calls} with unknown tokens" if row.unknown_calls else ""
@@ -105,7 +110,10 @@ def _lines(directory: Path, sheet: PriceSheet, rows: list[Repriced]) -> list[str
     known = sum(row.other_usd_micros or 0 for row in rows)
     more = "+?" if any(row.unpriced or row.unknown_calls for row in rows) else ""
     other = "unknown" if rows and all(row.unpriced for row in rows) else f"{usd(known)}{more}"
-    return [*lines, f"  all: {usd(sum(row.booked_usd_micros for row in rows))} -> {other}"]
+    booked = (
+        f"{usd(sum(row.booked_usd_micros for row in rows))}{'+?' if any(row.unbooked_calls for row in rows) else ''}"
+    )
+    return [*lines, f"  all: {booked} -> {other}"]
 
 
 def _json(directory: Path, sheet: PriceSheet, rows: list[Repriced]) -> dict[str, Any]:

@@ -110,6 +110,21 @@ def test_a_model_that_the_sheet_lacks_is_no_free_one(tmp_path: Path, capsys: pyt
     assert capsys.readouterr().out.splitlines()[-1].endswith("-> unknown")
 
 
+def test_what_asked_no_model_and_what_was_booked_without_a_cost_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = tmp_path / "jobs" / "lb"
+    job.mkdir(parents=True)
+    plan = {"job": "lb", "condition_sha256": "ab" * 32, "tasks": [], "rehearsal": "good"}
+    write(job / "buzzbench-plan.json", json.dumps(plan))
+    write(job / RECEIPTS, "\n".join([receipt(), receipt(cost_usd_micros=None)]))
+    settings = Settings(state_dir=tmp_path / "state", jobs_dir=tmp_path / "jobs")
+    reprice.reprice(settings, "lb", str(write(tmp_path / "prices.yaml", SHEET)), as_json=False)
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("lb (rehearsal: no model was asked) at the prices of 2026-07-01")
+    assert last == "  all: $0.0000+? -> $36.0000"
+
+
 def test_a_start_value_comes_in_our_unit() -> None:
     row = reprice.start_value("claude-sonnet-4-6")
     assert row == {

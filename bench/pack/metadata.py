@@ -34,11 +34,11 @@ def of(plan: JobPlanRecord, said: Said) -> dict[str, Any]:
 
     Of a rehearsal and a replay the name says that they are: a row shows nothing else by which one could tell.
     """
-    no_model = "rehearsal" if plan.rehearsal else "replay" if plan.replay else ""
+    kind = f" ({plan.unasked})" if plan.unasked else ""
     models = dict.fromkeys((seat.model, seat.endpoint) for seat in plan.roster if seat.model)
     return {
         "agent_url": said.agent_url,
-        "agent_display_name": f"{said.agent_name or plan.condition}{no_model and f' ({no_model}: no model was asked)'}",
+        "agent_display_name": f"{said.agent_name or plan.condition}{kind}",
         "agent_org_display_name": said.org,
         "models": [_model(name, plan.endpoints.get(endpoint, {}), said) for name, endpoint in models],
     }

@@ -125,6 +125,12 @@ class JobPlanRecord:
         each = (one for name, one in self.endpoints.items() if name in asked)
         return tuple(sorted({f"{one.get('provider')} {one.get('base_url') or ''}".strip() for one in each}))
 
+    @property
+    def unasked(self) -> str:
+        """`rehearsal: no model was asked`, or of a replay the same; empty where models were, or nobody can tell."""
+        kind = "rehearsal" if self.rehearsal else "replay" if self.replay else ""
+        return f"{kind}: no model was asked" if kind else ""
+
     def title(self, directory: Path) -> str:
         """What a person calls the job in this directory: one that was copied or renamed goes by its own name."""
         return self.job if directory.name in self.job.split(" + ") else f"{directory.name} (begun as {self.job})"

@@ -43,9 +43,7 @@ def _dear(used: Used) -> tuple[int, int]:
 
 def headline(job: JobSpend) -> str:
     """One line: which job, what it asked, how far it is, what it used, and its nearest cap."""
-    kind = ""
-    if job.plan.rehearsal or job.plan.replay:
-        kind = f" ({'rehearsal' if job.plan.rehearsal else 'replay'}: no model was asked)"
+    kind = f" ({job.plan.unasked})" if job.plan.unasked else ""
     of = f"/{job.planned_trials}" if job.planned_trials else ""
     spend, nearest = job.total.spend, next(iter(job.caps), None)
     parts = [
