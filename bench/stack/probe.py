@@ -28,17 +28,16 @@ def write_and_read_back(
 ) -> None:
     """Post the profile of a key to the relay on this loopback port, and find it there again.
 
-    A profile (kind 0) is replaced by its next version, so the proof leaves one event however often made. `authority` is
-    the relay's canonical host and port, the only one it answers to; `auth_tag` is the owner's, of any other key. Raises
-    NotWorking.
+    A profile (kind 0) is replaced by its next version, so the proof leaves one event however often made; of two within a
+    second the one with the lower id stays (NIP-01), and proves as much. `authority` is the relay's canonical host and
+    port, the only one it answers to; `auth_tag` is the owner's, of any other key. Raises NotWorking.
     """
-    profile = json.dumps({"display_name": name, "name": name})
-    event = key.sign(0, profile, [list(auth_tag)] if auth_tag else [])
+    event = key.sign(0, json.dumps({"display_name": name, "name": name}), [])
     answer = post(port, authority, "/events", event, key, auth_tag)
     if not (isinstance(answer, dict) and answer.get("accepted")):
         raise NotWorking(f"the relay refused the {name}'s event: {answer}")
-    found = post(port, authority, "/query", [{"ids": [event["id"]]}], key, auth_tag)
-    if not (isinstance(found, list) and any(entry.get("id") == event["id"] for entry in found)):
+    found = post(port, authority, "/query", [{"kinds": [0], "authors": [key.public]}], key, auth_tag)
+    if not (isinstance(found, list) and any(entry.get("created_at", 0) >= event["created_at"] for entry in found)):
         raise NotWorking(f"the relay accepted the {name}'s event and does not have it")
 
 
