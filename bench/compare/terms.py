@@ -63,6 +63,8 @@ def cautions(a: JobPlanRecord, b: JobPlanRecord, differing: Sequence[Term]) -> I
     if otherwise := [model for model in a.prices.keys() & b.prices.keys() if a.prices[model] != b.prices[model]]:
         listed = ", ".join(sorted(otherwise))
         yield f"{listed}: not at the same prices on both sides: `inv reprice` costs both at those of one file"
+    if a.concurrent and b.concurrent and a.concurrent != b.concurrent:
+        yield f"A played {a.concurrent} trials at a time and B {b.concurrent}: their times say nothing of the teams"
     if a.condition_sha256 == b.condition_sha256 and not differing:
         yield "both sides measured the same: what differs is chance"
 

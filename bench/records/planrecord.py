@@ -111,6 +111,8 @@ class JobPlanRecord:
     harnesses: tuple[str, ...] = ()
     prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By model, its rates as `bench.prices.Price` has them; empty where the record doesn't say."""
+    concurrent: int | None = None
+    """How many trials it played at a time, when it began; None where the record doesn't say."""
     leaderboard: Verdict = UNSAID
     """Whether its figure may stand on one, as it was told before the first call."""
     dataset: str | None = None
@@ -227,7 +229,8 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         for task in (listed if isinstance(listed, list) else [])
         if isinstance(task, dict) and "name" in task and "directory" in task
     }
-    attempts, rehearsal = raw.get("attempts"), raw.get("rehearsal")
+    attempts, rehearsal, harbor = (raw.get(name) for name in ("attempts", "rehearsal", "harbor"))
+    concurrent = harbor.get("n_concurrent_trials") if isinstance(harbor, dict) else None
     return JobPlanRecord(
         job=str(raw.get("job") or job_dir.name),
         rehearsal=str(rehearsal) if rehearsal else None,
@@ -249,6 +252,7 @@ def read(job_dir: Path, warnings: list[str]) -> JobPlanRecord:
         ),
         endpoints=_by_text(raw.get("endpoints")),
         prices=_by_text(raw.get("prices")),
+        concurrent=concurrent if type(concurrent) is int else None,
         harnesses=_texts(raw.get("harnesses")),
         leaderboard=leaderboard.read(raw.get("leaderboard")),
         dataset=str(raw["dataset"]) if raw.get("dataset") else None,

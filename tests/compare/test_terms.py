@@ -107,6 +107,13 @@ def test_a_model_that_is_dearer_on_one_side_is_named() -> None:
     assert _told(ours, replace(theirs, prices={}))[2] == [], "a record of before doesn't say"
 
 
+def test_times_of_sides_that_played_more_and_fewer_at_a_time_are_not_held_against_each_other() -> None:
+    said = "A played 4 trials at a time and B 1: their times say nothing of the teams"
+    assert _told(replace(SOLO, concurrent=4), replace(PAIR, concurrent=1))[2] == [said]
+    assert _told(replace(SOLO, concurrent=4), replace(PAIR, concurrent=4))[2] == []
+    assert _told(replace(SOLO, concurrent=4), PAIR)[2] == [], "a record that doesn't say"
+
+
 def test_the_same_measured_twice_differs_by_chance() -> None:
     assert _told(SOLO, replace(SOLO, job="again"))[2] == ["both sides measured the same: what differs is chance"]
 
