@@ -150,6 +150,9 @@ def _entries(evidence: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     authors = {message["id"]: message["author"] for message in evidence["messages"]}
     unexplained = set(evidence.get("unexplained") or ())
 
+    def marked(event: Mapping[str, Any]) -> str:
+        return "  [unexplained]" if event["id"] in unexplained else ""
+
     def meant(event: Any) -> str:
         return str(numbers.get(event, "a message that isn't here"))
 
@@ -160,11 +163,10 @@ def _entries(evidence: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
         head += f", in reply to {meant(message['parent'])}" if message["parent"] else ""
         if message["channel"] != evidence["channel"]:
             head += f", in {titles.get(message['channel'], 'a channel that is not here')}"
-        head += "  [unexplained]" if message["id"] in unexplained else ""
-        yield message["seq"], f"{head}\n{_indented(message['first_text'])}"
+        yield message["seq"], f"{head}{marked(message)}\n{_indented(message['first_text'])}"
     for edit in evidence["edits"]:
         own = "" if edit["author"] == authors.get(edit["target"]) else ", which is not its own"
-        head = f"{INDENT}{_name(edit['author'])} edits {meant(edit['target'])}{own}:"
+        head = f"{INDENT}{_name(edit['author'])} edits {meant(edit['target'])}{own}:{marked(edit)}"
         yield edit["seq"], f"{head}\n{_indented(edit['text'])}"
     for reaction in evidence["reactions"]:
         yield (
@@ -174,7 +176,8 @@ def _entries(evidence: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     yield from _deletions(evidence, numbers, authors)
     for order in evidence["memberships"]:
         does = ORDERS.get(order["kind"], "changes").format(target=_name(order["target"]))
-        yield order["seq"], f"{INDENT}{_name(order['author'])} {does} {titles.get(order['channel'], 'a channel')}"
+        where = f"{titles.get(order['channel'], 'a channel')}{marked(order)}"
+        yield order["seq"], f"{INDENT}{_name(order['author'])} {does} {where}"
 
 
 def _deletions(

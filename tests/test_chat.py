@@ -91,6 +91,18 @@ def test_edits_reactions_and_members_stand_where_they_happened_and_what_made_the
     ]
 
 
+def test_orders_and_edits_that_nobody_can_explain_are_marked(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = say(ORCH, "x")
+    edit = say(ORCH, "y", ["e", first["id"]], kind=40003)
+    order = ORCH.sign(9001, "", [["h", OTHER], ["p", WORKER.public]])
+    leave(job, "alpha__1", first, edit, order, unexplained=(edit["id"], order["id"]))
+    assert shown(job, capsys)[3:-1] == [
+        "      orch edits 1:  [unexplained]",
+        "      | y",
+        "      orch removes worker-1 from a channel  [unexplained]",
+    ]
+
+
 def test_a_message_that_was_deleted_is_still_there_with_who_deleted_it(
     job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

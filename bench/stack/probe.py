@@ -28,8 +28,8 @@ def write_and_read_back(
 ) -> None:
     """Post the profile of a key to the relay on this loopback port, and find it there again.
 
-    A profile (kind 0) is replaced by its next version, so the proof leaves one event however often made; of two within a
-    second the one with the lower id stays (NIP-01), and proves as much. `authority` is the relay's canonical host and
+    A profile (kind 0) is replaced by its next version, so the proof leaves one event however often made; of two within
+    a second the one with the lower id stays (NIP-01), and proves as much. `authority` is the relay's canonical host and
     port, the only one it answers to; `auth_tag` is the owner's, of any other key. Raises NotWorking.
     """
     event = key.sign(0, json.dumps({"display_name": name, "name": name}), [])

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.harness.events import EDIT, MESSAGE_KINDS
+from bench.harness.events import CHANNEL_ORDERS, EDIT, MESSAGE_KINDS
 from bench.nostr import Event
 from bench.trial.calls import Call
 
@@ -21,7 +21,13 @@ GRACE_S = 3.0
 """After a turn's end: what was sent in it may still be on its way."""
 
 SPOKEN = frozenset({*MESSAGE_KINDS, EDIT})
-"""What only a tool sends. Reactions, presence and the like are buzz-acp's own and come before a turn or after it."""
+"""What is said to others."""
+
+DELETE_MESSAGE = 9005
+
+BY_TOOLS = SPOKEN | {*CHANNEL_ORDERS, DELETE_MESSAGE}
+"""What only a tool sends. Reactions, their deletions (5), presence and the like are buzz-acp's own, and come before a
+turn or after it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ def unexplained(
     people: Mapping[str, str],
     calls: Sequence[Call],
 ) -> list[str]:
-    """The ids of messages signed by an agent's key while that agent had no turn.
+    """The ids of messages, edits, deletions and orders signed by an agent's key while that agent had no turn.
 
     `seen_at` is when an event arrived, in Unix seconds, by id; one that wasn't seen live counts from its own time, to
     the second. `people` are the agents' names by public key.
@@ -62,7 +68,7 @@ def unexplained(
     found = []
     for event in events:
         name = people.get(event["pubkey"])
-        if name is None or event["kind"] not in SPOKEN:
+        if name is None or event["kind"] not in BY_TOOLS:
             continue
         at = seen_at.get(event["id"])
         earliest, latest = (at, at) if at is not None else (event["created_at"], event["created_at"] + 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
+
 from bench.prices import Tokens
 from bench.trial.calls import Call
 from bench.trial.turns import GRACE_S, Turn, silent, turns, unexplained
@@ -58,6 +60,13 @@ def test_an_agent_that_was_never_asked_signs_nothing() -> None:
 
 def test_reactions_presence_and_other_peoples_messages_need_no_turn() -> None:
     assert found({30.0: event("x", kind=7), 31.0: event("y", by="cc"), 32.0: event("z", kind=44200)}) == []
+
+
+@pytest.mark.parametrize("kind", [9, 40003, 9000, 9001, 9007, 9005])
+def test_whatever_only_a_tool_sends_needs_a_turn(kind: int) -> None:
+    """Else a neighbour's key could make and clear channels, or delete what was said, without a word of it."""
+    assert found({30.0: event("x", kind=kind)}, call(10, 11)) == ["x"]
+    assert found({10.5: event("x", kind=kind)}, call(10, 11)) == []
 
 
 def test_an_event_that_nobody_saw_live_counts_from_its_own_second() -> None:
