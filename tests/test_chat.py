@@ -13,7 +13,7 @@ from bench.errors import InvalidInput
 from bench.nostr import Event
 from bench.trial import evidence
 from bench.trial.evidence import Part
-from tests.records.test_records import PLAN, add, result
+from tests.records.test_records import add, new_job, result
 from tests.trial.test_evidence import CHANNEL, ORCH, RELAY, SUBJECT, USER, WORKER, say
 
 OTHER = "0c5a0e5e-0000-4000-8000-000000000002"
@@ -21,10 +21,7 @@ OTHER = "0c5a0e5e-0000-4000-8000-000000000002"
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    directory = tmp_path / "lb-team"
-    directory.mkdir()
-    (directory / records.PLAN).write_text(json.dumps(PLAN))
-    return directory
+    return new_job(tmp_path)
 
 
 def leave(job: Path, trial: str, *events: Event, unexplained: tuple[str, ...] = ()) -> Path:

@@ -57,7 +57,7 @@ def tool_calls(actions: Sequence[Action], tools: Sequence[str], context: Context
     shell = next((name for name in tools if name.endswith("shell")), None)
     if shell in (None, BUILTIN_SHELL):
         return tuple(_call(action, tools) for action in doing)
-    commands = [_command(action, tools, context) for action in doing]
+    commands = [_command(action, context) for action in doing]
     if not commands:
         return ()
     given: dict[str, Any] = {"command": buzzcli.script(commands)}
@@ -101,7 +101,7 @@ def _call(action: Action, tools: Sequence[str]) -> ToolCall:
     raise AssertionError(action)
 
 
-def _command(action: Action, tools: Sequence[str], context: Context) -> str:
+def _command(action: Action, context: Context) -> str:
     """The command for a shell that has the `buzz` CLI."""
     match action:
         case Call(name, given):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def make_room(job_dir: Path, again: Iterable[TrialRecord], place: Path, at: date
     Whatever happens meanwhile, calling it again, with what has no score then, ends the work.
     """
     book = job_dir / journal.FILE_NAME
-    try:
+    with _told("an attempt can't be archived", place):
         for cut_off in journal.read(book).replaced.values():
             _move(job_dir / cut_off.trial, Path(cut_off.archive))
         for trial in again:
@@ -47,12 +48,6 @@ def make_room(job_dir: Path, again: Iterable[TrialRecord], place: Path, at: date
             entry = AttemptReplaced(trial.trial, trial.task, trial.outcome.reason, str(kept), journal.iso(at))
             journal.append(book, entry)
             _move(job_dir / trial.trial, kept)
-    except OSError as error:
-        raise BuzzbenchError(
-            f"an attempt can't be archived: {error.strerror}; no trial was run",
-            where=str(error.filename or place),
-            fix="make room or give write access, and resume again",
-        ) from None
 
 
 def ready_for_harbor(job_dir: Path, place: Path, n_concurrent: int) -> None:
@@ -62,7 +57,7 @@ def ready_for_harbor(job_dir: Path, place: Path, n_concurrent: int) -> None:
     - Harbor rewrites result.json in place, so that a kill may leave half of it: that goes there, too, and is made anew.
     - `-n` may change, and Harbor compares it (HARBOR.md section 7.4).
     """
-    try:
+    with _told("can't be written", job_dir):
         if not records.trial_directories(job_dir):
             for name in HARBORS_FILES:
                 _move(job_dir / name, place / name)
@@ -76,10 +71,17 @@ def ready_for_harbor(job_dir: Path, place: Path, n_concurrent: int) -> None:
             if content is not None and content.get("n_concurrent_trials") != n_concurrent:
                 content["n_concurrent_trials"] = n_concurrent
                 write_atomically(job_dir / name, json.dumps(content, indent=4))
+
+
+@contextmanager
+def _told(failed: str, place: Path) -> Iterator[None]:
+    """Raise BuzzbenchError where something can't be written; in `place`, if the error doesn't say where."""
+    try:
+        yield
     except OSError as error:
         raise BuzzbenchError(
-            f"can't be written: {error.strerror}; no trial was run",
-            where=str(error.filename or job_dir),
+            f"{failed}: {error.strerror}; no trial was run",
+            where=str(error.filename or place),
             fix="make room or give write access, and resume again",
         ) from None
 

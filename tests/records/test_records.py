@@ -43,12 +43,17 @@ def result(task: str = "org/alpha", reward: float | None = 1.0, **more: Any) -> 
     } | more
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Path:
-    directory = tmp_path / "lb-team"
+def new_job(home: Path) -> Path:
+    """The directory of a job that has its plan, and no trial yet."""
+    directory = home / "lb-team"
     directory.mkdir()
     (directory / records.PLAN).write_text(json.dumps(PLAN))
     return directory
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    return new_job(tmp_path)
 
 
 def add(job: Path, trial: str, content: dict[str, Any] | str | None) -> Path:

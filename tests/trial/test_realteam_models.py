@@ -27,6 +27,13 @@ def send(asked: Asked, to: str, text: str) -> list[dict[str, Any]]:
     return [use(SHELL, command=f"buzz messages send --channel {channel} --content '{text}'{mention}")]
 
 
+def work_on(asked: Asked) -> list[dict[str, Any]]:
+    """A worker that goes on and on, and a lead that has asked it to."""
+    if asked.model == "help":
+        return [use(SHELL, command="true")]
+    return send(asked, "worker", "please go on") if asked.number == 0 else [text("so")]
+
+
 async def test_a_message_during_the_orchestrators_last_call_is_not_lost(
     real: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,12 +96,8 @@ async def test_a_turn_that_is_cut_off_is_reported_with_what_it_had_used(
     monkeypatch.setenv("TEST_MODEL_KEY", "k")
 
     def answer(asked: Asked) -> list[dict[str, Any]]:
-        if asked.model == "help":
-            return [use(SHELL, command="true")]
-        if asked.number == 0:
-            return send(asked, "worker", "please go on")
-        if "worker can't go on" not in asked.text:
-            return [text("so")]
+        if asked.model == "help" or "worker can't go on" not in asked.text:
+            return work_on(asked)
         (call,) = send(asked, "orch", "DONE: alone")
         wait = "until grep -q 'requeueing failed batch' /logs/agent/worker/buzz-acp.log; do sleep 0.1; done"
         return [use(SHELL, command=f"{wait}; {call['input']['command']}")]
@@ -175,11 +178,9 @@ async def test_an_agents_own_cap_is_told_to_the_others_who_go_on(
     monkeypatch.setenv("TEST_MODEL_KEY", "k")
 
     def answer(asked: Asked) -> list[dict[str, Any]]:
-        if asked.model == "help":
-            return [use(SHELL, command="true")]
-        if asked.number == 0:
-            return send(asked, "worker", "please go on")
-        return send(asked, "worker", "DONE: alone") if "worker can't go on" in asked.text else [text("so")]
+        if asked.model == "help" or "worker can't go on" not in asked.text:
+            return work_on(asked)
+        return send(asked, "worker", "DONE: alone")
 
     upstream = Upstream(answer)
     async with serving(upstream, tmp_path, harness="buzz-agent", caps={"worker": "max_calls: 2"}) as terms:
